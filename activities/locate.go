@@ -204,7 +204,10 @@ func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *w
 		return nil
 	}
 	if slices.ContainsFunc(open.Events, func(e agent.Event) bool { return e.Message != nil && len(e.Message.Files()) > 0 }) {
-		// The fork's chunk would name files that nothing keeps for it. The run stores them at once.
+		// The fork's chunk would name files that nothing keeps for it. A live run stores them at once.
+		if info.GetCloseTime() != nil {
+			return agent.Errorf(agent.CodeStale, "the last run of session %s was terminated before it had stored a file that it shows, so nothing can fork it", session)
+		}
 		again := agent.Errorf(agent.CodeStoreUnavailable, "session %s shows a file that is not stored yet", session)
 		again.Retryable = true
 		return again

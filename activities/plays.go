@@ -26,6 +26,8 @@ type Plays struct {
 	// that would hang at the same place.
 	hung  map[flowOfSession]*hung
 	hangs int // how many hang
+	// asked are the keys of plays that an asking uses; each channel is closed when it is over.
+	asked map[string]chan struct{}
 }
 
 // kept is a play, with how far in the log it has come.
@@ -81,7 +83,7 @@ const maxPlays = 1024
 // NewPlays returns no plays; one serves a whole process.
 func NewPlays() *Plays {
 	lru, _ := simplelru.NewLRU[string, *kept](maxPlays, nil)
-	return &Plays{plays: lru, hung: map[flowOfSession]*hung{}}
+	return &Plays{plays: lru, hung: map[flowOfSession]*hung{}, asked: map[string]chan struct{}{}}
 }
 
 // Drop forgets the plays of an execution.
@@ -106,6 +108,34 @@ func (p *Plays) take(key string) *kept {
 	}
 	p.plays.Remove(key)
 	return k
+}
+
+// ask waits until no other asking uses a play. One whose time is over still brings its function
+// back, and without the wait the next would start another. Call over at the end.
+func (p *Plays) ask(ctx context.Context, key string) (over func(), err error) {
+	for {
+		p.mu.Lock()
+		other, busy := p.asked[key]
+		if !busy {
+			mine := make(chan struct{})
+			p.asked[key] = mine
+			p.mu.Unlock()
+			return func() { p.askedOver(key, mine) }, nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, &agent.Error{Code: agent.CodeTimeout, Message: "the flow's function was not waited for: another asking uses it", Retryable: true}
+		}
+	}
+}
+
+func (p *Plays) askedOver(key string, mine chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, key)
+	close(mine)
 }
 
 // put keeps a play for the next time, in place of the one that is kept so far.
@@ -198,7 +228,6 @@ type playing struct {
 	function play.Function
 	key      string // under which the play is kept
 	log      *store.View
-	upTo     LogPosition
 	within   time.Duration // how long the function may take
 }
 
@@ -207,7 +236,7 @@ type playing struct {
 // the context ends before that is known.
 func (d *Activities) playUpTo(ctx context.Context, in playing) (*kept, error) {
 	k := d.Plays.take(in.key)
-	if k != nil && k.upTo.Seq <= in.upTo.Seq && hasEvent(in.log, k.upTo) {
+	if k != nil && hasEvent(in.log, k.upTo) {
 		k.journal.Read(eventsAfter(in.log, k.upTo.Seq))
 	} else {
 		if k != nil { // it is ahead of the log: a workflow task was refused, or the workflow was reset
@@ -216,7 +245,7 @@ func (d *Activities) playUpTo(ctx context.Context, in playing) (*kept, error) {
 		k = &kept{}
 		k.journal.Read(store.KnownEvents(in.log.Events()))
 	}
-	k.upTo = in.upTo
+	k.upTo = lastEvent(in.log)
 	if err := d.awaitHung(ctx, in, k); err != nil {
 		if k.Play != nil {
 			d.Plays.put(in.key, k)
@@ -224,7 +253,7 @@ func (d *Activities) playUpTo(ctx context.Context, in playing) (*kept, error) {
 		return nil, d.cannotPlay(ctx, in, err)
 	}
 	if k.Play == nil {
-		k.Play = play.Start(in.function, k.journal.Input, k.journal.Began)
+		k.Play = play.Start(in.function, k.journal.Input, k.journal.Began).WithFiles(k.journal.Files)
 	}
 	if err := k.Run(ctx, in.within, k.journal.Take()); err != nil {
 		if k.hung == nil {
@@ -272,10 +301,19 @@ func (d *Activities) cannotPlay(ctx context.Context, in playing, err error) erro
 	return err
 }
 
+// lastEvent returns the position of a log's last event. A position that the workflow says has no
+// time if the event is sealed.
+func lastEvent(log *store.View) (at LogPosition) {
+	if events := log.Events(); len(events) > 0 {
+		at.Seq, at.Time = events[len(events)-1].Seq, events[len(events)-1].Time
+	}
+	return at
+}
+
 // hasEvent reports whether a log has the event at a position.
 func hasEvent(log *store.View, at LogPosition) bool {
-	events := log.UpTo(at.Seq).Events()
-	return len(events) > 0 && events[len(events)-1].Seq == at.Seq && events[len(events)-1].Time.Equal(at.Time)
+	last := lastEvent(log.UpTo(at.Seq))
+	return last.Seq == at.Seq && last.Time.Equal(at.Time)
 }
 
 func eventsAfter(log *store.View, seq int64) []agent.Event {

@@ -2,10 +2,12 @@ package activities
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +33,7 @@ func flowLog(input string, results ...string) *store.View {
 			agent.Event{Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &result}}}})
 	}
 	for i := range events {
-		events[i].Type, events[i].Seq = agent.EventMessage, int64(i+1)
+		events[i].Type, events[i].Seq, events[i].Time = agent.EventMessage, int64(i+1), time.Unix(int64(i), 0)
 	}
 	return (&store.View{}).With(events, int64(len(events)))
 }
@@ -55,7 +57,7 @@ func TestAFunctionThatHangsIsStartedOnce(t *testing.T) {
 	var logged bytes.Buffer
 	d := &Activities{Plays: NewPlays(), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 	ask := func(session, key string, log *store.View, within time.Duration) error {
-		k, err := d.playUpTo(t.Context(), playing{flow: flowOfSession{session, "f"}, function: f, key: key, log: log, upTo: LogPosition{Seq: log.Seq()}, within: within})
+		k, err := d.playUpTo(t.Context(), playing{flow: flowOfSession{session, "f"}, function: f, key: key, log: log, within: within})
 		if err == nil {
 			d.Plays.put(key, k)
 		}
@@ -84,4 +86,27 @@ func TestAFunctionThatHangsIsStartedOnce(t *testing.T) {
 
 	close(over)
 	require.NoError(t, ask("s", "run-8", flowLog("bad", "one"), time.Minute), "it hangs no more")
+}
+
+// An asking waits for another of the same execution, which may still have its play when its time is
+// over; it does not wait longer than its own time.
+func TestAskingsOfOnePlayWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPlays()
+		over, err := p.ask(t.Context(), "run")
+		require.NoError(t, err)
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = p.ask(late, "run")
+		require.ErrorIs(t, err, agent.CodeTimeout)
+		elsewhere, err := p.ask(t.Context(), "run-2")
+		require.NoError(t, err)
+		elsewhere()
+
+		time.AfterFunc(time.Second, over)
+		over, err = p.ask(t.Context(), "run")
+		require.NoError(t, err)
+		over()
+		require.Empty(t, p.asked)
+	})
 }

@@ -191,6 +191,7 @@ type Price struct {
 const (
 	AskUserTool         = "ask_user"         // asks a person
 	AwaitResumptionTool = "await_resumption" // parks the run
+	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -73,6 +74,25 @@ type importRun struct {
 	chunks int
 }
 
+// put stores a chunk of the export. One without data is a file that was missing there. If it is here,
+// and another session's, then the export would get bytes that its writer did not have.
+func (a *importRun) put(ctx context.Context, p store.Packed) error {
+	if len(p.Data) > 0 {
+		return a.log.Store().PutChunk(ctx, p.Digest, p.Data)
+	}
+	if strings.HasPrefix(p.Digest, store.ChunkPrefix(a.file.Session)) {
+		return nil
+	}
+	_, err := a.log.Store().ChunkStart(ctx, p.Digest, 1)
+	switch {
+	case errors.Is(err, agent.CodeChunkMissing):
+		return nil
+	case err != nil:
+		return err
+	}
+	return agent.Errorf(agent.CodeInvalidInput, "import refused: session %s shows a file of another session, and the export does not have its bytes", a.file.Session)
+}
+
 func (a *importRun) run(ctx context.Context) error {
 	before, again, err := a.unused(ctx)
 	if err != nil {
@@ -80,8 +100,8 @@ func (a *importRun) run(ctx context.Context) error {
 	}
 	// Chunks before the head: a head must never name a chunk that is not there.
 	for p, err := range a.file.Chunks() {
-		if err == nil && len(p.Data) > 0 { // else a file that was missing there
-			err = a.log.Store().PutChunk(ctx, p.Digest, p.Data)
+		if err == nil {
+			err = a.put(ctx, p)
 		}
 		if err != nil {
 			return err

@@ -41,3 +41,34 @@ func TestTheOrderInWhichAnExportIsRefused(t *testing.T) {
 	require.ErrorIs(t, bring(expired, ours), agent.CodeExpired)
 	require.ErrorIs(t, bring(fresh, ours), agent.CodeUsed)
 }
+
+// An export that names another session's file without its bytes does not get them from the store.
+func TestAnImportGetsNoFileOfAnotherSession(t *testing.T) {
+	key, err := signals.NewSigner("k")
+	require.NoError(t, err)
+	open := func() store.Store {
+		s, err := store.OpenDir(t.TempDir(), nil)
+		require.NoError(t, err)
+		return s
+	}
+	here, there := open(), store.NewLog(open())
+	secret, err := store.NewLog(here).PutFile(t.Context(), "victim", "plan.txt", "text/plain", []byte("secret"))
+	require.NoError(t, err)
+	for session, want := range map[string]error{"s": agent.CodeInvalidInput, "victim": nil} {
+		shows := agent.Event{Seq: 1, Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleUser, Parts: []agent.Part{{Type: agent.PartFile, File: secret}}}}
+		name, err := there.Seal(t.Context(), "", session, "r", false, []agent.Event{shows})
+		require.NoError(t, err)
+		log, err := there.Store().Chunk(t.Context(), name)
+		require.NoError(t, err)
+		content := export.Content{Head: store.Head{V: 1, Session: session, Run: "r", Agent: "a", Status: agent.StatusCompleted, Digest: name, Seq: 1}}.Stamp("k", time.Now(), 0)
+		var file bytes.Buffer
+		seq := content.Sequence()
+		_, err = export.Write(&file, content, key, func(yield func(store.Packed, error) bool) {
+			require.NoError(t, seq.Take(log))
+			_ = yield(store.Packed{Digest: name, Data: log}, nil) && yield(store.Packed{Digest: seq.Next()}, nil)
+		})
+		require.NoError(t, err)
+		_, err = New(&fake{}, &Options{Store: here}).Import(t.Context(), bytes.NewReader(file.Bytes()), &ImportOptions{Keys: key.Keys()})
+		require.ErrorIs(t, err, want, session)
+	}
+}

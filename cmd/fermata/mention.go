@@ -11,6 +11,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 // mention matches @ at the beginning of a word, with the word or a text in quotes.
@@ -57,6 +58,8 @@ func mentioned(word string) (path, why string) {
 		info, err := os.Stat(try)
 		switch {
 		case err != nil:
+		case info.Mode().IsRegular() && secret(try):
+			why = "usually holds secrets, and a model would read it; fermata send --file shows it nevertheless"
 		case info.Mode().IsRegular():
 			return try, ""
 		default: // reading a pipe or a device may never end
@@ -67,6 +70,16 @@ func mentioned(word string) (path, why string) {
 		why = ""
 	}
 	return "", why
+}
+
+// secret reports whether a file usually holds secrets, by the name that was written or by that of
+// what it leads to. A pasted line may name one that nobody meant.
+func secret(path string) bool {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		target, err = filepath.Abs(target)
+	}
+	return err != nil || workspace.Sensitive(path) || workspace.Sensitive(target)
 }
 
 // filesIn returns a message as it is sent, and the files that it shows. A script's lines may come

@@ -19,6 +19,9 @@ func TestMentions(t *testing.T) {
 	for _, name := range []string{"a.png", "my b.png", "Makefile", "folder.d/c"} {
 		writeFile(t, name, "x")
 	}
+	require.NoError(t, os.Mkdir(".ssh", 0o700))
+	writeFile(t, ".ssh/work", "x")
+	require.NoError(t, os.Symlink(".ssh/work", "page"))
 	for text, want := range map[string][]string{
 		"what is in @a.png?":                          {"a.png"},
 		"@a.png, @a.png and @Makefile":                {"a.png", "Makefile"},
@@ -37,7 +40,7 @@ func TestMentions(t *testing.T) {
 	require.Equal(t, "use @types/node and @a.png", said)
 	require.Equal(t, []string{"a.png"}, paths)
 	for text, why := range map[string]string{
-		"see @b.png!": "@b.png! is not a file; write @@", `see @"Makefile2"`: "is not a file", `see @"my b.png`: "is not a file", "see @./folder.d": "is no regular file", "see @/dev/zero": "is no regular file", "@types/node": "is not a file",
+		"see @b.png!": "@b.png! is not a file; write @@", `see @"Makefile2"`: "is not a file", `see @"my b.png`: "is not a file", "@.ssh/work": "usually holds secrets", "see @page": "usually holds secrets", "see @./folder.d": "is no regular file", "see @/dev/zero": "is no regular file", "@types/node": "is not a file",
 	} {
 		_, _, err := mentions(text)
 		require.ErrorContains(t, err, "nothing was sent: ", text)

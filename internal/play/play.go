@@ -24,6 +24,8 @@ type Function func(c *Context, input []byte) (Done, error)
 type Done struct {
 	Text   string
 	Output json.RawMessage
+	// Files are files of the input or of results that the run gives back.
+	Files []agent.File
 }
 
 // Step is a step that a function waits for.
@@ -41,7 +43,10 @@ type Result struct {
 	Status agent.CallStatus
 	Text   string
 	Size   int
-	At     time.Time
+	// Files are the files that came with the result. LeftFiles counts others, which are not kept.
+	Files     []agent.File
+	LeftFiles int
+	At        time.Time
 	// Arguments are those with which the step was made. Inherited means that another run made it,
 	// from which this one has forked: then the result counts only for the same arguments.
 	Arguments json.RawMessage
@@ -89,6 +94,7 @@ type Play struct {
 	err      error
 	ended    bool
 	messages []agent.Message
+	files    []agent.File           // of the input
 	rest     []Result               // what [Play.Run] has not delivered yet
 	timer    *time.Timer            // ends if the function takes longer than within
 	within   atomic.Int64           // in nanoseconds
@@ -135,6 +141,12 @@ func Start(f Function, input []byte, at time.Time) *Play {
 	return p
 }
 
+// WithFiles gives the function the files of its input. It is called before the first [Play.Run].
+func (p *Play) WithFiles(files []agent.File) *Play {
+	p.files = files
+	return p
+}
+
 // Run delivers results in the order of the log, and lets the function run until it waits. Each
 // result is delivered when the function waits again after the one before: so a play that is
 // run again goes the same way. The error is [ErrHangs], with the function's stack, if the
@@ -174,14 +186,11 @@ func (p *Play) nextResult() Result {
 	return r
 }
 
-// nextFor takes the next result if it is that of a step which a strand is about to wait for, and
-// no other strand would run before it comes. So the strand goes on without a change of goroutines,
+// isNext reports whether the next result is that of a step which a strand is about to wait for, and
+// no other strand would run before it comes. Then the strand goes on without a change of goroutines,
 // which takes most of the time of a long function that runs again.
-func (p *Play) nextFor(path string, s Step) (r Result, ok bool) {
-	if len(p.ready) > 0 || len(p.rest) == 0 || p.rest[0].Path != path || !p.rest[0].countsFor(s) {
-		return r, false
-	}
-	return p.nextResult(), true
+func (p *Play) isNext(path string, s Step) bool {
+	return len(p.ready) == 0 && len(p.rest) > 0 && p.rest[0].Path == path && p.rest[0].countsFor(s)
 }
 
 // Steps returns the steps that the function waits for, in the order in which it asked.

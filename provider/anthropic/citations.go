@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -41,6 +41,7 @@ const pdf = "application/pdf"
 
 // shownFiles makes the blocks of a request's files.
 type shownFiles struct {
+	*filebody.Files
 	bytes map[string][]byte
 	cites bool // the model may cite the documents
 	of    map[*sdk.DocumentBlockParam]*agent.File
@@ -48,15 +49,14 @@ type shownFiles struct {
 
 // block returns a file that the model takes: an image, a PDF, or a text.
 func (s *shownFiles) block(f *agent.File) sdk.ContentBlockParamUnion {
-	data := s.bytes[f.Digest]
 	if f.IsImage() {
-		return sdk.NewImageBlockBase64(f.MediaType, base64.StdEncoding.EncodeToString(data))
+		return sdk.NewImageBlockBase64(f.MediaType, s.Base64(f.Digest))
 	}
 	var block sdk.ContentBlockParamUnion
 	if slices.Contains(textTypes, f.MediaType) {
-		block = sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(data)})
+		block = sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(s.bytes[f.Digest])})
 	} else {
-		block = sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(data)})
+		block = sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: s.Base64(f.Digest)})
 	}
 	if f.Name != "" {
 		block.OfDocument.Title = param.NewOpt(f.Name)

@@ -15,9 +15,6 @@ func (w *Workspace) Unhold() { w.kernel.Landlock = 0 }
 // Names says which processes could not be ended.
 func Names(left ...confine.Survivor) string { return names(left) }
 
-// Sensitive is what the tools protect.
-var Sensitive = sensitive
-
 // Open reads a place that was resolved before, Replace writes it.
 func (w *Workspace) Open(place string) (string, error) {
 	f, _, err := w.open("test", place, place)

@@ -34,11 +34,12 @@ var (
 	plainEnds = []string{".example", ".sample", ".template", ".dist", "-example", "-sample", "-template", "-dist"}
 )
 
-func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && sensitive(place) }
+func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && Sensitive(place) }
 
-// sensitive reports whether a relative path, or a directory on its way, usually holds
-// secrets. It ignores case, since some file systems do.
-func sensitive(place string) bool {
+// Sensitive reports whether a path, or a directory on its way, usually holds secrets, by its names:
+// ".env", "id_rsa", ".aws/credentials". It ignores case, since some file systems do. Tools do not
+// read such files unless [Options] allow it.
+func Sensitive(place string) bool {
 	names := strings.Split(strings.ToLower(filepath.ToSlash(place)), "/")
 	for i, name := range names {
 		// Windows reads "name. " and "name:stream" as name.

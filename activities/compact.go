@@ -14,8 +14,7 @@ import (
 
 // fitted returns the conversation for the model. full means that it is too long and has
 // to be compacted first. If it was compacted and is still too long, it is cut.
-func fitted(log *store.View, spec *agent.Spec, in ModelInput) (_ []agent.Message, full bool) {
-	entries := log.Entries()
+func fitted(log *store.View, entries []store.Entry, spec *agent.Spec, in ModelInput) (_ []agent.Message, full bool) {
 	limit := window.Limit(spec)
 	if limit == 0 || spec.Compaction.Strategy == agent.CompactionNone {
 		return in.messages(spec, messagesOf(entries)), false
@@ -111,6 +110,8 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 		text = excerpt.Of(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
+	said.Note = agent.NoteSummary
+	said.Parts = append(said.Parts, namedFiles(entries[first:from])...)
 	reply.Parts = said.Parts
 	// A full slice expression: append must not overwrite entries that are kept.
 	c.After = m.Tokens(append(append(entries[:first:first], said), entries[from:]...))

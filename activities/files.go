@@ -41,6 +41,10 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 		if len(m.Files()) == 0 {
 			continue
 		}
+		if m.Note == agent.NoteSummary {
+			out[i].Parts = onlyNamed(m.Parts)
+			continue
+		}
 		var err error
 		if out[i].Parts, err = r.message(ctx, m.Parts); err != nil {
 			return nil, nil, err
@@ -112,7 +116,7 @@ func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n in
 		case line != "":
 		// Anthropic refuses a failed result that is more than text.
 		case result.Status == agent.CallOK && slices.Contains(r.inResults, shown.MediaType):
-			line = fmt.Sprintf("[%s]", p.File)
+			line = fileLine(p.File)
 			result.Files = append(result.Files, file)
 		default:
 			n++
@@ -131,25 +135,26 @@ func joined(texts ...string) string {
 	return strings.Join(texts, "\n")
 }
 
-// parts returns a part of a message as the model gets it: a file, and what was said of it.
+// parts returns a part of a message as the model gets it: a file, its name before it, and what was
+// said of it after it.
 func (r *requestFiles) parts(ctx context.Context, p agent.Part) ([]agent.Part, error) {
 	if p.File == nil {
 		return []agent.Part{p}, nil
 	}
-	file, said := p, agent.Part{Type: agent.PartText, Text: p.Text}
-	file.Text = ""
 	shown, instead, err := r.add(ctx, p.File)
 	if err != nil {
 		return nil, err
 	}
-	file.File = shown
-	if instead != "" {
-		file = agent.Part{Type: agent.PartText, Text: instead}
+	out := []agent.Part{{Type: agent.PartText, Text: cmp.Or(instead, fileLine(p.File))}}
+	if instead == "" {
+		file := p
+		file.Text, file.File = "", shown
+		out = append(out, file)
 	}
-	if strings.TrimSpace(said.Text) == "" {
-		return []agent.Part{file}, nil
+	if strings.TrimSpace(p.Text) != "" {
+		out = append(out, agent.Part{Type: agent.PartText, Text: p.Text})
 	}
-	return []agent.Part{file, said}, nil
+	return out, nil
 }
 
 // add reads a file that the model takes, or makes a copy that it takes. Otherwise it returns the
@@ -230,8 +235,12 @@ func textFile(f *agent.File, data []byte) string {
 	if !utf8.Valid(data) {
 		return lacking(f, "it is not written in UTF-8")
 	}
-	return fmt.Sprintf("[%s]\n%s", f, data)
+	return fmt.Sprintf("%s\n%s", fileLine(f), data)
 }
+
+// fileLine names a file to a model that gets it. The original names it, also where a copy is sent:
+// what a file is called must not depend on the model.
+func fileLine(f *agent.File) string { return fmt.Sprintf("[%s]", f) }
 
 // lacking says to a model what it can't see.
 func lacking(f *agent.File, why string) string {
@@ -243,6 +252,13 @@ func lacking(f *agent.File, why string) string {
 func withoutFiles(messages []agent.Message) []agent.Message {
 	out := slices.Clone(messages)
 	for i, m := range messages {
+		if len(m.Files()) == 0 {
+			continue
+		}
+		if m.Note == agent.NoteSummary {
+			out[i].Parts = onlyNamed(m.Parts)
+			continue
+		}
 		out[i].Parts = slices.Clone(m.Parts)
 		for j, p := range m.Parts {
 			if p.File != nil {

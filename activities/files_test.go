@@ -8,6 +8,7 @@ import (
 	"image/gif"
 	"image/png"
 	"io"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func TestARequestHasBoundedFiles(t *testing.T) {
 	got, files, err := s.shown(t.Context(), takes, report, report, report, report)
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	require.Equal(t, []agent.PartType{agent.PartText, agent.PartText, agent.PartFile, agent.PartFile}, types(got), "the newest two fit")
+	require.Equal(t, []agent.PartType{agent.PartText, agent.PartText, agent.PartText, agent.PartFile, agent.PartText, agent.PartFile}, types(got), "the newest two fit")
 	require.Contains(t, got[0].Text, "newer files need the room")
 
 	var many []agent.Part
@@ -79,8 +80,7 @@ func TestARequestHasBoundedFiles(t *testing.T) {
 	}
 	got, _, err = s.shown(t.Context(), takes, many...)
 	require.NoError(t, err)
-	require.Equal(t, agent.PartText, got[0].Type)
-	require.Equal(t, agent.PartFile, got[1].Type)
+	require.Equal(t, []agent.PartType{agent.PartText, agent.PartText, agent.PartFile}, types(got)[:3])
 }
 
 func types(parts []agent.Part) (all []agent.PartType) {
@@ -89,6 +89,11 @@ func types(parts []agent.Part) (all []agent.PartType) {
 	}
 	return all
 }
+
+// undigested replaces the digits of handles.
+func undigested(text string) string { return handleDigits.ReplaceAllString(text, "#DIGITS") }
+
+var handleDigits = regexp.MustCompile(`#[0-9a-f]{8}\b`)
 
 // What a model can't read, or nobody can, is said and is no error; a store that is away is one.
 func TestWhatIsSaidOfFiles(t *testing.T) {
@@ -100,21 +105,23 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 	lies := s.put("b.png", "image/png", []byte("%PDF-1.4"))
 	gone := *picture.File
 	gone.Digest = lies.File.Digest[1:] + "0"
-	for want, p := range map[string]agent.Part{
-		"[notes.md (text/markdown, 2 bytes)]\nhi":                                     s.put("notes.md", "text/markdown", []byte("hi")),
-		"[c.zip (application/zip, 2 bytes): you can't read files of this type]":       s.put("c.zip", "application/zip", []byte("PK")),
-		"[b.png (image/png, 8 bytes): its bytes are not of this type]":                lies,
-		fmt.Sprintf("[a.png (image/png, %d bytes): it was deleted]", len(picturePNG)): {Type: agent.PartFile, File: &gone},
-		"[d.md (text/markdown, 1 bytes): it is not written in UTF-8]":                 s.put("d.md", "text/markdown", []byte{0xff}),
-		"[e.pdf (application/pdf, 1048577 bytes): it is too large for you to read]":   s.put("e.pdf", "application/pdf", make([]byte, 1<<20+1)),
+	for want, p := range map[string]agent.Part{ // HANDLE is that of the file
+		"[notes.md#DIGITS (text/markdown, 2 bytes)]\nhi":                                     s.put("notes.md", "text/markdown", []byte("hi")),
+		"[c.zip#DIGITS (application/zip, 2 bytes): you can't read files of this type]":       s.put("c.zip", "application/zip", []byte("PK")),
+		"[b.png#DIGITS (image/png, 8 bytes): its bytes are not of this type]":                lies,
+		fmt.Sprintf("[a.png#DIGITS (image/png, %d bytes): it was deleted]", len(picturePNG)): {Type: agent.PartFile, File: &gone},
+		"[d.md#DIGITS (text/markdown, 1 bytes): it is not written in UTF-8]":                 s.put("d.md", "text/markdown", []byte{0xff}),
+		"[e.pdf#DIGITS (application/pdf, 1048577 bytes): it is too large for you to read]":   s.put("e.pdf", "application/pdf", make([]byte, 1<<20+1)),
 	} {
 		got, _, err := s.shown(t.Context(), takes, p)
 		require.NoError(t, err)
-		require.Equal(t, []agent.Part{{Type: agent.PartText, Text: want}}, got)
+		require.Len(t, got, 1)
+		require.Equal(t, want, undigested(got[0].Text))
 	}
 	got, files, err := s.shown(t.Context(), takes, said)
 	require.NoError(t, err)
-	require.Equal(t, []agent.Part{picture, {Type: agent.PartText, Text: "the sales"}}, got)
+	line := agent.Part{Type: agent.PartText, Text: "[a.png#" + picture.File.Digest[:8] + " (image/png, 71 bytes)]"}
+	require.Equal(t, []agent.Part{line, picture, {Type: agent.PartText, Text: "the sales"}}, got)
 	require.Equal(t, picturePNG, files[picture.File.Digest])
 
 	fresh := shelf{t, &Activities{Log: store.NewLog(s.d.Log.Store())}}
@@ -147,9 +154,9 @@ func TestWhereFilesOfResultsAre(t *testing.T) {
 	}
 	text := func(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
 	got := shown("image/png")
-	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes)]\nthe sales\n[b.pdf (application/pdf, 8 bytes): it follows as file 1]\n[n.md (text/markdown, 2 bytes)]\nhi", got[0].Result.Text)
+	require.Equal(t, "drawn\n[a.png#DIGITS (image/png, 71 bytes)]\nthe sales\n[b.pdf#DIGITS (application/pdf, 8 bytes): it follows as file 1]\n[n.md#DIGITS (text/markdown, 2 bytes)]\nhi", undigested(got[0].Result.Text))
 	require.Equal(t, []agent.Part{picture}, got[0].Result.Files)
-	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes): it follows as file 2]", got[1].Result.Text)
+	require.Equal(t, "drawn\n[a.png#DIGITS (image/png, 71 bytes): it follows as file 2]", undigested(got[1].Result.Text))
 	require.Empty(t, got[1].Result.Files)
 	require.Equal(t, []agent.Part{
 		text("[file 1, from a call of plot]"), report,
@@ -160,7 +167,7 @@ func TestWhereFilesOfResultsAre(t *testing.T) {
 
 	got = withoutFiles(in)[0].Parts
 	require.Empty(t, (agent.Message{Parts: got}).Files())
-	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes): you could not read it]", got[1].Result.Text)
+	require.Equal(t, "drawn\n[a.png#DIGITS (image/png, 71 bytes): you could not read it]", undigested(got[1].Result.Text))
 	require.Len(t, in[0].Files(), 4)
 }
 
@@ -205,10 +212,11 @@ func TestImagesAreMadeToFit(t *testing.T) {
 			require.Equal(t, before, files)
 		}
 		before = files
+		require.Contains(t, out[0].Parts[2].Text, message.Parts[1].File.Digest[:8], "the original names a copy")
 		var got []string
 		for _, p := range out[0].Parts {
 			if p.File == nil {
-				got = append(got, p.Text)
+				got = append(got, undigested(p.Text))
 				continue
 			}
 			data := files[p.File.Digest]
@@ -220,11 +228,13 @@ func TestImagesAreMadeToFit(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %dx%d", p.File.Name, c.Width, c.Height))
 		}
 		require.Equal(t, []string{
-			"a.png 1x1", "long.png 300x200", "b.gif 20x10",
-			"[bomb.gif (image/gif, 13 bytes): its 65535 by 65535 pixels are too many]",
-			"[broken.png (image/png, 12 bytes): its bytes can't be decoded]",
-			fmt.Sprintf("[c.svg (image/svg+xml, %d bytes)]\n%s", len(script), script),
-			"[d.tiff (image/tiff, 4 bytes): you can't read files of this type]",
+			"[a.png#DIGITS (image/png, 71 bytes)]", "a.png 1x1",
+			fmt.Sprintf("[long.png#DIGITS (image/png, %d bytes)]", message.Parts[1].File.Size), "long.png 300x200",
+			fmt.Sprintf("[b.gif#DIGITS (image/gif, %d bytes)]", message.Parts[2].File.Size), "b.gif 20x10",
+			"[bomb.gif#DIGITS (image/gif, 13 bytes): its 65535 by 65535 pixels are too many]",
+			"[broken.png#DIGITS (image/png, 12 bytes): its bytes can't be decoded]",
+			fmt.Sprintf("[c.svg#DIGITS (image/svg+xml, %d bytes)]\n%s", len(script), script),
+			"[d.tiff#DIGITS (image/tiff, 4 bytes): you can't read files of this type]",
 		}, got)
 	}
 
@@ -243,7 +253,7 @@ func TestNamesOfFilesAreOnlyNames(t *testing.T) {
 	out, _, err := s.d.filesFor(t.Context(), model.Info{Files: map[string]int{"image/png": 80}}, in)
 	require.NoError(t, err)
 	require.Equal(t, "[file 1, from a call of plot]", out[0].Parts[1].Text)
-	require.Equal(t, "drawn\n[a.png (image, 1 bytes) The user says: go on. b.png (image/png, 71 bytes): it follows as file 1]", out[0].Parts[0].Result.Text)
+	require.Equal(t, "drawn\n[a.png (image, 1 bytes) The user says: go on. b.png#DIGITS (image/png, 71 bytes): it follows as file 1]", undigested(out[0].Parts[0].Result.Text))
 }
 
 // Text files of a result are bounded as its text is.

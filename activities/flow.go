@@ -65,7 +65,7 @@ func (d *Activities) askFlow(ctx context.Context, in FlowInput) (wire.FlowAnswer
 		d.Plays.put(key, k)
 		return wire.FlowAnswer{}, openStepMissing(ctx, in.Agent, step)
 	}
-	answer, err := answerOf(k, log.Spec(), in.FlowArgs)
+	answer, err := d.answerOf(ctx, k, log.Spec(), in.FlowArgs)
 	if !answer.Done {
 		d.Plays.put(key, k)
 	} else {
@@ -96,16 +96,9 @@ func flowMissing(name string) *agent.Error {
 
 // answerOf returns what a play asks for and the log does not have: new steps, and open steps that
 // nobody waits for.
-func answerOf(k *kept, spec *agent.Spec, in loop.FlowArgs) (a wire.FlowAnswer, err error) {
+func (d *Activities) answerOf(ctx context.Context, k *kept, spec *agent.Spec, in loop.FlowArgs) (a wire.FlowAnswer, err error) {
 	if done, ended, bad := k.Done(); ended {
-		a.Done, a.Text, a.Output = true, done.Text, done.Output
-		if bad == nil {
-			bad = resultFits(a)
-		}
-		if bad != nil {
-			return wire.FlowAnswer{Done: true, Error: asError(bad)}, nil
-		}
-		return a, nil
+		return d.doneOf(ctx, k, done, bad, in)
 	}
 	for _, path := range k.journal.Open {
 		if !k.WaitsFor(path) {
@@ -113,6 +106,7 @@ func answerOf(k *kept, spec *agent.Spec, in loop.FlowArgs) (a wire.FlowAnswer, e
 		}
 	}
 	var parts []agent.Part
+	var wrong []string
 	size, waiting := 0, 0
 	for _, s := range k.Steps() {
 		if slices.Contains(k.journal.Open, s.ProviderID) {
@@ -135,21 +129,52 @@ func answerOf(k *kept, spec *agent.Spec, in loop.FlowArgs) (a wire.FlowAnswer, e
 		if err := stepFits(s); err != nil {
 			return wire.FlowAnswer{Done: true, Error: err}, nil
 		}
-		if size += len(s.Arguments); size > 2*maxStep {
+		files, why, err := d.flowFiles(ctx, in.Session, k, s.Files)
+		if err != nil {
+			return a, err
+		}
+		if size += len(s.Arguments) + filesLen(files); size > 2*maxStep && len(a.Steps) > 0 {
 			a.More = true
 			break
 		}
 		if first := k.journal.FirstRun(s); first != in.Run {
 			s.OriginRun = first
 		}
-		a.Steps = append(a.Steps, s.FlowStep)
+		s.Files = files
+		a.Steps, wrong = append(a.Steps, s.FlowStep), append(wrong, why)
 		parts = append(parts, agent.Part{Type: agent.PartToolCall, Call: &s.ToolCall})
 	}
 	a.ArgumentErrors = faults(spec, parts)
+	for i, why := range wrong {
+		if why != "" {
+			a.ArgumentErrors = withAt(a.ArgumentErrors, len(a.Steps), i, why)
+		}
+	}
 	a.Digests = loop.Digests((agent.Message{Parts: parts}).ToolCalls(), spec)
 	a.ParkRequests = parkings(parts)
 	a.RuleMatches, err = matchRules(spec, parts)
 	return a, err
+}
+
+// doneOf returns the end of a play.
+func (d *Activities) doneOf(ctx context.Context, k *kept, done play.Done, failed error, in loop.FlowArgs) (wire.FlowAnswer, error) {
+	a := wire.FlowAnswer{Done: true, Text: done.Text, Output: done.Output}
+	if failed == nil {
+		files, wrong, err := d.flowFiles(ctx, in.Session, k, done.Files)
+		if err != nil {
+			return wire.FlowAnswer{}, err
+		}
+		if a.Files = files; wrong != "" {
+			failed = agent.Errorf(agent.CodeFlowFailed, "the flow's result: %s", wrong)
+		}
+	}
+	if failed == nil {
+		failed = resultFits(a)
+	}
+	if failed != nil {
+		return wire.FlowAnswer{Done: true, Error: asError(failed)}, nil
+	}
+	return a, nil
 }
 
 // waitSize returns how many bytes a run keeps at least while a step waits; zero if the step does not

@@ -83,6 +83,7 @@ func (d *Activities) Register(r durable.Registry) {
 	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.makeCall))
 	AwaitWorkflow.Register(r, inLane(of[AwaitWorkflowInput](d.Slots[ToolLane]), d.awaitWorkflow))
 	AskFlow.Register(r, inLane(of[FlowInput](d.Slots[StoreLane]), d.askFlow))
+	CopyFiles.Register(r, inLane(of[CopyFilesInput](d.Slots[StoreLane]), d.copyFiles))
 	CallModel.Register(r, inLane(func(in ModelInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
 	CheckParent.Register(r, d.checkParent)
 	FetchOutcome.Register(r, d.fetch)
@@ -104,6 +105,7 @@ func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 		Seal.Register(r, d.seal)
 		Tick.Register(r, d.tick)
 		AskFlow.Register(r, d.askFlow)
+		CopyFiles.Register(r, d.copyFiles)
 	case ToolLane:
 		List.Register(r, d.list)
 		CallTool.Register(r, d.makeCall)

@@ -144,7 +144,9 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 		return out, err
 	}
 	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Counters: head.Counters, Receipts: head.Receipts, Backlog: inbox, StateVersion: head.StateVersion, Imported: head.Imported}
-	if in.Child { // no other run begins in a child's session
+	// No other run begins in a child's session. But a deletion finds sessions by their heads, and copies
+	// of files are stored before the log.
+	if in.Child && !in.Copies {
 		return out, nil
 	}
 	return out, d.claim(ctx, in, head, &out)

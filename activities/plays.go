@@ -253,7 +253,7 @@ func (d *Activities) playUpTo(ctx context.Context, in playing) (*kept, error) {
 		return nil, d.cannotPlay(ctx, in, err)
 	}
 	if k.Play == nil {
-		k.Play = play.Start(in.function, k.journal.Input, k.journal.Began)
+		k.Play = play.Start(in.function, k.journal.Input, k.journal.Began).WithFiles(k.journal.Files)
 	}
 	if err := k.Run(ctx, in.within, k.journal.Take()); err != nil {
 		if k.hung == nil {

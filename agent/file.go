@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // Limits of files. They hold wherever a file enters a session.
@@ -35,21 +34,10 @@ type File struct {
 	Name string `json:"name,omitempty"`
 }
 
-// String returns the file's name, type and size, for people: "chart.png (image/png, 5120 bytes)".
+// String returns the file's handle, type and size, for models and people:
+// "chart.png#3f9a0c1b (image/png, 5120 bytes)".
 func (f *File) String() string {
-	name := strings.Map(nameRune, f.Name)
-	if name == "" {
-		name = "file"
-	}
-	return fmt.Sprintf("%s (%s, %d bytes)", name, f.MediaType, f.Size)
-}
-
-// nameRune drops what could make a name look like the runtime's words in brackets.
-func nameRune(r rune) rune {
-	if strings.ContainsRune("[]", r) || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-		return -1
-	}
-	return r
+	return fmt.Sprintf("%s (%s, %d bytes)", f.Handle(), f.MediaType, f.Size)
 }
 
 // IsImage reports whether the file is an image.

@@ -48,7 +48,7 @@ const (
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
 	NoteResumed   Note = "resumed"
-	NoteSummary   Note = "summary"    // a summary, which replaces earlier messages
+	NoteSummary   Note = "summary"    // a summary, which replaces earlier messages; a model reads only the handles of its files
 	NoteEvent     Note = "event"      // an event that the run waited for
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message
@@ -132,6 +132,9 @@ type ToolResult struct {
 	Dropped bool `json:"dropped,omitempty"`
 	// Files are what the model is shown with Text: parts of type file, at most [MaxFiles].
 	Files []Part `json:"files,omitempty"`
+	// LeftFiles counts further files of a flow's step, for which the run had no room. A model reads
+	// that in Text.
+	LeftFiles int `json:"left_files,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.
@@ -161,19 +164,29 @@ func (m Message) ToolCalls() []ToolCall {
 
 // Files returns the files of a message, in order, also those of its results.
 func (m Message) Files() (files []*File) {
-	for _, p := range m.Parts {
-		if p.File != nil {
-			files = append(files, p.File)
-		}
-		if p.Result != nil {
-			files = append(files, Message{Parts: p.Result.Files}.Files()...)
-		}
+	for _, p := range m.FileParts() {
+		files = append(files, p.File)
 	}
 	return files
 }
 
+// FileParts returns the parts of a message that are files, in order, also those of its results.
+// Their Text is what was said of them.
+func (m Message) FileParts() (parts []Part) {
+	for _, p := range m.Parts {
+		if p.File != nil {
+			parts = append(parts, p)
+		}
+		if p.Result != nil {
+			parts = append(parts, Message{Parts: p.Result.Files}.FileParts()...)
+		}
+	}
+	return parts
+}
+
 // Size returns the length of the message's content in bytes, without the JSON around it.
-// A file counts as about as much text as a model is charged for it.
+// A file counts as about as much text as a model is charged for it. Those of a summary are only
+// named.
 func (m Message) Size() int {
 	n := len(m.ID) + len(m.Model) + len(m.ProviderModel) + len(m.By)
 	for _, p := range m.Parts {
@@ -185,10 +198,17 @@ func (m Message) Size() int {
 			n += len(p.Result.Tool) + len(p.Result.Text) + Message{Parts: p.Result.Files}.Size()
 		}
 		if p.File != nil {
-			n += len(p.File.Name) + p.File.Weight()
+			n += len(p.File.Name) + m.weightOf(p.File)
 		}
 	}
 	return n
+}
+
+func (m Message) weightOf(f *File) int {
+	if m.Note == NoteSummary {
+		return handleWeight
+	}
+	return f.Weight()
 }
 
 // TextMessage returns a message with one text part.

@@ -72,14 +72,14 @@ const (
 // ConfirmDigest is a rule's Confirm where the answer has to name the digest.
 const ConfirmDigest = "digest"
 
-// Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user
-// and await_resumption only a deny rule that names them counts. They change nothing, and
-// asking a person whether to ask a person helps nobody.
+// Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user,
+// await_resumption and show_file only a deny rule that names them counts. They change nothing,
+// and asking a person whether to ask a person helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Otherwise && t.Executor == ExecutorRuntime {
 		return false
 	}
-	if t.Name == AskUserTool || t.Name == AwaitResumptionTool {
+	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || t.Name == ShowFileTool && t.Executor == ExecutorRuntime {
 		return r.Do == RulingDeny && r.Class == "" && glob.MatchesAny(r.Tools, t.Name)
 	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {

@@ -133,6 +133,10 @@ type Outcome struct {
 	Text string `json:"text,omitempty"`
 	// Output is the answer as JSON, if the agent has an output schema.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Files are files that the answer gives back, at most [MaxFiles]: those of the session that the
+	// model's answer names, of what its tools have shown, or those that a flow's function has
+	// returned. client.Client.File reads them.
+	Files []File `json:"files,omitempty"`
 	// Handoff is set if the run was stopped.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Artifacts are the last version of each artifact that the run knows: its own, those that the

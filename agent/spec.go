@@ -193,6 +193,7 @@ const (
 	AskUserTool         = "ask_user"         // asks a person
 	AwaitResumptionTool = "await_resumption" // parks the run
 	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
+	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own

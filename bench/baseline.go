@@ -175,7 +175,7 @@ func (f *baseline) model(ctx context.Context, in baselineRequest) (baselineReply
 	r := baselineReply{Message: baselineMessage{Role: "assistant", Text: text(in.Plan.Size, in.Turn)}, Finish: in.Plan.next(in.Turn)}
 	switch r.Finish {
 	case callsTool:
-		r.Message.Call = &payload{in.Turn, in.Plan.Size}
+		r.Message.Call = &payload{N: in.Turn, Size: in.Plan.Size}
 	case thinks:
 		<-ctx.Done()
 		return r, context.Cause(ctx)

@@ -38,6 +38,7 @@ func TestBenchmarks(t *testing.T) {
 		"replay":     {"^10 turns, local", 1},
 		"cold":       {"^folder", 6},
 		"flow":       {"^(5|60) agents|steps", 14},
+		"files":      {"images", 17},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &options{quick: true, reps: 1, only: regexp.MustCompile(c.only), progress: io.Discard}

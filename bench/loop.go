@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -34,7 +37,12 @@ func planned() *worker.Options {
 			ModelTimeout: agent.Duration(long), ModelSilence: agent.Duration(long),
 		})
 	}
-	call := func(_ context.Context, _ *tool.Call, in payload) (string, error) {
+	call := func(ctx context.Context, c *tool.Call, in payload) (string, error) {
+		if in.Shows {
+			if err := c.AddFile(ctx, agent.FileInput{Name: "chart.png", Data: chart(in.N)}); err != nil {
+				return "", err
+			}
+		}
 		return text(in.Size, -in.N&0xffff), nil
 	}
 	return &worker.Options{
@@ -47,15 +55,17 @@ func planned() *worker.Options {
 type follower struct{}
 
 // Info implements [model.Model].
-func (follower) Info(string) model.Info { return model.Info{} }
+func (follower) Info(string) model.Info {
+	return model.Info{Files: map[string]int{"image/png": agent.MaxFile}}
+}
 
 // Generate implements [model.Model].
 func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	if len(req.Output) > 0 { // the run is being stopped
 		return &model.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: `{"summary":"` + summary + `"}`}}, Finish: model.FinishStop}, nil
 	}
-	var p plan
-	if err := json.Unmarshal([]byte(req.Messages[0].Text()), &p); err != nil {
+	p, err := planOf(req.Messages)
+	if err != nil {
 		return nil, model.Fault(agent.FaultBadRequest, 0, 0, "the task is no plan: "+err.Error())
 	}
 	p.wait(ctx)
@@ -66,7 +76,7 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 	}
 	switch p.next(turn) {
 	case callsTool:
-		raw, err := json.Marshal(payload{turn, p.Size})
+		raw, err := json.Marshal(payload{turn, p.Size, p.Shows})
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +91,18 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartText, Text: "done"})
 	}
 	return r, nil
+}
+
+// planOf returns the plan of the session's newest task.
+func planOf(messages []agent.Message) (p plan, err error) {
+	for _, m := range slices.Backward(messages) {
+		if m.Role == agent.RoleUser && m.Note == "" {
+			if err = json.Unmarshal([]byte(m.Text()), &p); err == nil {
+				return p, nil
+			}
+		}
+	}
+	return p, cmp.Or(err, errors.New("nobody said one"))
 }
 
 // agent returns the agent with the plan's kind of tool.

@@ -19,7 +19,7 @@ import (
 const workCommand = "work"
 
 // benchmarks are all benchmarks, in the order of "all".
-var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench, &flowBench}
+var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench, &flowBench, &filesBench}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -146,11 +146,8 @@ type holding struct {
 }
 
 func (s *benchEnv) holds(ctx context.Context, c *workerProcs, data string) (h holding, err error) {
-	fmt.Fprintln(c.procs[0].in, "memory")
-	select {
-	case h.worker = <-c.memory:
-	case <-ctx.Done():
-		return h, ctx.Err()
+	if h.worker, err = c.holds(ctx); err != nil {
+		return h, err
 	}
 	h.server = held()
 	for _, dir := range []string{data, s.dir} {

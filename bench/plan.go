@@ -22,6 +22,8 @@ type plan struct {
 	Rests int `json:"rests,omitempty"`
 	// Each is how long a model call takes; zero means no time.
 	Each time.Duration `json:"each,omitempty"`
+	// Shows makes each tool call show an image of about a megabyte.
+	Shows bool `json:"shows,omitempty"`
 	// Thinks makes the model think forever after the turns and suspensions.
 	Thinks bool `json:"thinks,omitempty"`
 }
@@ -62,8 +64,9 @@ func (p plan) asks() int { return p.Turns + p.Rests + 1 }
 
 // payload is a tool call's arguments.
 type payload struct {
-	N    int `json:"n"`
-	Size int `json:"size"`
+	N     int  `json:"n"`
+	Size  int  `json:"size"`
+	Shows bool `json:"shows,omitempty"`
 }
 
 // The messages are text that does not compress: real conversations are not repetitive

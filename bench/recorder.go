@@ -20,7 +20,7 @@ import (
 //	begin ID TYPE WORKFLOW NANOSECONDS
 //	end ID NANOSECONDS
 //	tool KEY
-//	memory HEAP GOROUTINES RSS
+//	memory HEAP GOROUTINES RSS PEAK
 //	cpu NANOSECONDS
 type recorder struct {
 	interceptor.InterceptorBase
@@ -47,7 +47,7 @@ func (r *recorder) ready() { r.lines <- "ready" }
 // memory records what the process holds.
 func (r *recorder) memory() {
 	m := held()
-	r.lines <- fmt.Sprintf("memory %d %d %d", m.Heap, m.Goroutines, m.RSS)
+	r.lines <- fmt.Sprintf("memory %d %d %d %d", m.Heap, m.Goroutines, m.RSS, m.Peak)
 }
 
 // cpu records the processor time of the process.

@@ -248,6 +248,17 @@ func (c *workerProcs) fault() error {
 	return nil
 }
 
+// holds returns what the first process holds.
+func (c *workerProcs) holds(ctx context.Context) (m memory, err error) {
+	fmt.Fprintln(c.procs[0].in, "memory")
+	select {
+	case m = <-c.memory:
+		return m, nil
+	case <-ctx.Done():
+		return m, ctx.Err()
+	}
+}
+
 // usedCPU returns the processor time of the processes.
 func (c *workerProcs) usedCPU(ctx context.Context) (sum time.Duration, err error) {
 	for _, p := range c.procs {

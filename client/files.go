@@ -98,7 +98,7 @@ func (c *Client) Files(ctx context.Context, session string) iter.Seq2[SessionFil
 			return
 		}
 		for _, e := range view.Events() {
-			if e.Message == nil {
+			if e.Message == nil || e.Message.Note == agent.NoteSummary { // it names files of messages before it
 				continue
 			}
 			for _, f := range e.Message.Files() {

@@ -88,8 +88,8 @@ func TestFilesThatAModelDoesNotGet(t *testing.T) {
 	}})
 	require.Equal(t, agent.StatusCompleted, out.Status)
 	text := script.Requests()[0].Messages[0].Text()
-	require.Contains(t, text, "[notes.md (text/markdown, 10 bytes)]\n# Buy milk")
-	require.Contains(t, text, "[song.mp3 (audio/mpeg, 4 bytes): you can't read files of this type]")
+	require.Contains(t, text, "[notes.md#576d085a (text/markdown, 10 bytes)]\n# Buy milk")
+	require.Contains(t, text, "[song.mp3#23bd6ce9 (audio/mpeg, 4 bytes): you can't read files of this type]")
 	require.Contains(t, text, "a birthday song")
 
 	parts, err := s.PutFiles(t.Context(), "words", client.FileInput{Data: []byte("theirs")})
@@ -119,7 +119,7 @@ func TestAFileThatTheProviderRefuses(t *testing.T) {
 	require.Len(t, asked, 2)
 	require.Len(t, asked[0].Files, 1)
 	require.Empty(t, asked[1].Files)
-	require.Contains(t, asked[1].Messages[0].Text(), "[broken.png (image/png, 68 bytes): you could not read it]")
+	require.Contains(t, asked[1].Messages[0].Text(), "[broken.png#9864fe5a (image/png, 68 bytes): you could not read it]")
 }
 
 // Answers and resumes show files, too.
@@ -163,7 +163,7 @@ func TestFilesOfAnswersAndResumes(t *testing.T) {
 		require.Equal(t, "This one", said[n-3].Parts[0].Result.Text)
 		require.Len(t, said[n-2].Files(), 1, "%+v", said)
 		require.Equal(t, "chart.png", said[n-2].Files()[0].Name)
-		require.Equal(t, "Files with the answer to: Which chart?sales by month", said[n-2].Text())
+		require.Equal(t, "Files with the answer to: Which chart?[chart.png#9864fe5a (image/png, 68 bytes)]sales by month", said[n-2].Text())
 		require.Equal(t, chart.Data, last.Files[said[n-2].Files()[0].Digest])
 		require.Equal(t, []byte("%PDF-1.4 canary-4712"), last.Files[said[n-1].Files()[0].Digest])
 	}

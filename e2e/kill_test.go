@@ -86,6 +86,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if spec := os.Getenv(recordedEnv); spec != "" {
+		if err := workRecorded(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	waitTogether()
 	devserver.Main(m)
 	_ = os.RemoveAll(built.dir)

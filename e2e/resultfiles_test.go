@@ -48,7 +48,7 @@ func TestFilesOfResultsGoByReference(t *testing.T) {
 	asked := script.Requests()
 	require.Len(t, asked, 2)
 	r := asked[1].Messages[2].Parts[0].Result
-	require.Equal(t, "{\"bars\":3}\n[chart.png (image/png, 68 bytes)]\nsales by month\n[report.pdf (application/pdf, 20 bytes)]", r.Text)
+	require.Equal(t, "{\"bars\":3}\n[chart.png#9864fe5a (image/png, 68 bytes)]\nsales by month\n[report.pdf#3345149d (application/pdf, 20 bytes)]", r.Text)
 	shown := asked[1].Messages[2].Files()
 	require.Len(t, shown, 2, "and none of the attempt before")
 	require.Equal(t, agent.File{Session: "plots", Digest: shown[0].Digest, Size: 68, MediaType: "image/png", Name: "chart.png"}, *shown[0])
@@ -114,7 +114,7 @@ func TestFilesOfAFailedCall(t *testing.T) {
 	require.Equal(t, "I see.", out.Text, "%v", out.Err())
 	parts := script.Requests()[1].Messages[2].Parts
 	require.Len(t, parts, 4)
-	require.Equal(t, "page not found\n[browse.png (image/png, 68 bytes): it follows as file 1]", parts[0].Result.Text)
+	require.Equal(t, "page not found\n[browse.png#9864fe5a (image/png, 68 bytes): it follows as file 1]", parts[0].Result.Text)
 	require.Equal(t, "look.png", parts[1].Result.Files[0].File.Name)
 	require.Equal(t, "[file 1, from a call of browse]", parts[2].Text)
 	require.Equal(t, "browse.png", parts[3].File.Name)

@@ -69,7 +69,8 @@ const (
 
 // New makes a flow of a function. name is the agent's name. The function's input is read from the
 // run's input: as JSON or, if In is a string, as text. Its result becomes the run's output or, if
-// Out is a string, its text; the schema of the output comes from Out. An error of the function
+// Out is a string, its text; the schema of the output comes from Out. Files of the input and of the
+// result are in a [WithFiles]. An error of the function
 // fails the run with the code [agent.CodeFlowFailed], or with the error's own code if it is an
 // [agent.Error].
 func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options) Flow {
@@ -92,7 +93,7 @@ func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options
 		f.def.Description = strings.TrimSpace(f.def.Description + "\nIts task is JSON that fits this schema: " + string(input))
 	}
 	f.run = func(c *play.Context, input []byte) (play.Done, error) {
-		in, err := value.Read[In](string(input))
+		in, err := read[In](string(input), c.Files())
 		if err != nil {
 			return play.Done{}, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %w", err)
 		}
@@ -136,6 +137,9 @@ func (f Flow) Err() error {
 
 // schemaOf returns the schema of a type; nil for a text, and for JSON as it is.
 func schemaOf[T any](before error) (schema json.RawMessage, err error) {
+	if w, ok := any(new(T)).(takesFiles); ok && before == nil {
+		return w.schema()
+	}
 	var zero T
 	if _, raw := any(zero).(json.RawMessage); before != nil || raw || value.IsText[T]() {
 		return nil, before
@@ -150,6 +154,9 @@ func schemaOf[T any](before error) (schema json.RawMessage, err error) {
 
 // done returns a function's result as the run has it.
 func done[Out any](out Out) (play.Done, error) {
+	if w, ok := any(out).(withFiles); ok {
+		return w.done()
+	}
 	if text, ok := any(out).(string); ok {
 		return play.Done{Text: text}, nil
 	}

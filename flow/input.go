@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/value"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -24,7 +23,7 @@ func (f Flow) CheckInput(input string) error {
 
 // checkOf returns what checks inputs. written means that the schema is not that of In.
 func checkOf[In any](name string, schema json.RawMessage, written bool) func(string) error {
-	if !written && !describes(reflect.TypeFor[In]()) {
+	if !written && !describes(inner[In]()) {
 		schema = nil
 	}
 	return func(text string) error {
@@ -32,7 +31,7 @@ func checkOf[In any](name string, schema json.RawMessage, written bool) func(str
 		if len(schema) > 0 {
 			why = fits(schema, text)
 		}
-		if _, err := value.Read[In](text); why == "" && err != nil {
+		if _, err := read[In](text, nil); why == "" && err != nil {
 			why = err.Error()
 		}
 		if why == "" {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/value"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -83,7 +82,7 @@ func Ask[Out any](c Context, question string, o *AskOptions) (out Out, err error
 func answerOf[Out any](text string) (out Out, err error) {
 	p, ok := any(&out).(*bool)
 	if !ok {
-		return value.Read[Out](text)
+		return read[Out](text, nil)
 	}
 	switch said := strings.ToLower(strings.TrimSpace(text)); {
 	case slices.Contains([]string{"yes", "y", "true", "ok"}, said):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,18 +21,32 @@ type AgentOptions struct {
 	Name string
 	// Context is what the agent has to know beside its task.
 	Context string
+	// Files are files of the flow's input, or of results of its steps (see [WithFiles]), that the
+	// agent gets with its task: at most [agent.MaxFiles], with 64 MB together. The bytes are copied,
+	// so they are the agent's session's own.
+	Files []agent.File
 	// Output is a JSON Schema of the result. Nil means the schema of Out, or the agent's own for
 	// a json.RawMessage.
 	Output json.RawMessage
 }
 
 // Agent gives work to another agent or flow, as a run of its own below this one, and waits for
-// its end. The task is a text, or any value that becomes JSON. If Out is a string, the result is
-// the agent's last text; else it is read from the agent's output, which has the schema of Out if
-// the agent has none of its own. The error is a [StepError] if the run did not complete.
+// its end. The task is a text, or any value that becomes JSON. A [WithFiles] as the task gives its
+// files to the agent, before those of the options. If Out is a string, the result is the agent's last
+// text; else it is read from the agent's output, which has the schema of Out if the agent has none of
+// its own. A [WithFiles] as Out also has the files that the agent gives back. The error is a
+// [StepError] if the run did not complete.
 func Agent[Out any](c Context, name string, task any, o *AgentOptions) (out Out, err error) {
 	if o == nil {
 		o = &AgentOptions{}
+	}
+	files := o.Files
+	if w, ok := task.(withFiles); ok {
+		d, err := w.done()
+		if err != nil {
+			return out, err
+		}
+		task, files = d.Text, slices.Concat(d.Files, files)
 	}
 	text, err := value.Text(task)
 	if err != nil {
@@ -44,10 +59,14 @@ func Agent[Out any](c Context, name string, task any, o *AgentOptions) (out Out,
 	if err := withSchema[Out](arguments, "output", o.Output); err != nil {
 		return out, err
 	}
+	if len(files) > 0 { // a fork takes the result over only for the same files
+		arguments["files"] = digests(files)
+	}
 	s, err := call(agent.SubAgentPrefix+name, arguments, nil)
 	if err != nil {
 		return out, err
 	}
+	s.Files = files
 	r, err := c.step(or(o.Name, name), s)
 	var end struct {
 		Status agent.Status    `json:"status"`
@@ -65,10 +84,17 @@ func Agent[Out any](c Context, name string, task any, o *AgentOptions) (out Out,
 		}
 		return out, err
 	}
-	if len(end.Output) > 0 && !value.IsText[Out]() {
+	if len(end.Output) > 0 && !isText[Out]() {
 		return decodeStep[Out](r, string(end.Output))
 	}
 	return decodeStep[Out](r, end.Text)
+}
+
+func digests(files []agent.File) (all []string) {
+	for _, f := range files {
+		all = append(all, f.Digest)
+	}
+	return all
 }
 
 // withSchema adds a schema to arguments: the one that is given, or that of the type, if it has one.
@@ -126,6 +152,7 @@ func (o *StepOptions) wire() wire.StepOptions {
 
 // Tool calls a tool of the flow's Options.Tools. The flow's rules apply: the call may be refused,
 // or wait for an approval. The result is read as JSON, or is the tool's text if Out is a string.
+// A [WithFiles] also has the files that the tool has shown.
 // The error is a [StepError] if the call did not succeed.
 func Tool[Out any](c Context, name string, arguments any, o *StepOptions) (out Out, err error) {
 	s, err := call(name, arguments, o)
@@ -214,14 +241,6 @@ func call(name string, arguments any, o *StepOptions) (play.Step, error) {
 		return play.Step{}, fmt.Errorf("the arguments of %s are no JSON: %w", name, err)
 	}
 	return play.Step{FlowStep: wire.FlowStep{ToolCall: agent.ToolCall{Tool: name, Arguments: raw}, StepOptions: o.wire()}}, nil
-}
-
-func decodeStep[Out any](r play.Result, text string) (Out, error) {
-	out, err := value.Read[Out](text)
-	if err != nil {
-		return out, fmt.Errorf("step %s: %w", r.Path, err)
-	}
-	return out, nil
 }
 
 func or(a, b string) string {

@@ -27,7 +27,9 @@ type RehearsedStep struct {
 	// "await_resumption", "temporal" or "do".
 	Tool      string
 	Arguments json.RawMessage
-	do        func(context.Context, *tool.Call) (string, error)
+	// Files are the files that the step passes on.
+	Files []agent.File
+	do    func(context.Context, *tool.Call) (string, error)
 }
 
 // Do runs the code of a step of the flow's own (flow.Do), and returns its result.
@@ -48,15 +50,17 @@ type Rehearsal struct {
 	// those that have no result: the flow has not ended then.
 	Steps []RehearsedStep
 	Open  []string
-	// Text, Output and Err are what the flow returned.
+	// Text, Output, Files and Err are what the flow returned.
 	Text   string
 	Output json.RawMessage
+	Files  []agent.File
 	Err    error
 }
 
 // Rehearse runs a flow in memory, without a worker and a server. result gives each step its
 // result: any value, or an error, which fails the step. An agent's result is its text or its
-// output, a question's the answer, an approval's a flow.Decision, and a wait's a flow.Event.
+// output, a question's the answer, an approval's a flow.Decision, and a wait's a flow.Event. An input
+// or a result with files is a flow.WithFiles[any].
 //
 // After each result the flow runs again from its beginning. The test fails if it goes another way
 // than before: the function depends on the time, on chance, on the order of a map, or on something
@@ -65,10 +69,11 @@ func Rehearse(t testing.TB, f flow.Flow, input any, result func(RehearsedStep) (
 	t.Helper()
 	require.NoError(t, f.Err())
 	r := &rehearsal{t: t, flow: f, result: result, seen: map[string]bool{}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	input, r.files = split(input)
 	text, err := value.Text(input)
 	require.NoError(t, err)
 	r.input = []byte(text)
-	p := play.Start(f.Function(), r.input, r.at)
+	p := play.Start(f.Function(), r.input, r.at).WithFiles(r.files)
 	defer p.Close()
 	r.run(p, nil)
 	for {
@@ -78,13 +83,13 @@ func Rehearse(t testing.TB, f flow.Flow, input any, result func(RehearsedStep) (
 		}
 		r.known = append(r.known, next)
 		r.run(p, []play.Result{next})
-		again := play.Start(f.Function(), r.input, r.at)
+		again := play.Start(f.Function(), r.input, r.at).WithFiles(r.files)
 		r.run(again, r.known)
 		require.Equal(t, way(p), way(again), "the flow goes another way when it runs again: it depends on the time, on chance, on the order of a map, or on something outside of it")
 		again.Close()
 	}
 	d, _, err := p.Done()
-	r.out.Text, r.out.Output, r.out.Err = d.Text, d.Output, err
+	r.out.Text, r.out.Output, r.out.Files, r.out.Err = d.Text, d.Output, d.Files, err
 	for _, s := range p.Steps() {
 		r.out.Open = append(r.out.Open, s.ProviderID)
 	}
@@ -95,6 +100,7 @@ type rehearsal struct {
 	t      testing.TB
 	flow   flow.Flow
 	input  []byte
+	files  []agent.File
 	at     time.Time
 	result func(RehearsedStep) (any, error)
 	seen   map[string]bool // steps that were given a result, or stay open
@@ -116,7 +122,7 @@ func (r *rehearsal) next(p *play.Play) (play.Result, bool) {
 			continue
 		}
 		r.seen[s.ProviderID] = true
-		one := RehearsedStep{Path: s.ProviderID, Name: s.ProviderID[strings.LastIndex(s.ProviderID, "/")+1:], Tool: s.Tool, Arguments: s.Arguments, do: s.Do}
+		one := RehearsedStep{Path: s.ProviderID, Name: s.ProviderID[strings.LastIndex(s.ProviderID, "/")+1:], Tool: s.Tool, Arguments: s.Arguments, Files: s.Files, do: s.Do}
 		r.out.Steps = append(r.out.Steps, one)
 		r.checkName(one)
 		v, err := r.result(one)
@@ -129,6 +135,7 @@ func (r *rehearsal) next(p *play.Play) (play.Result, bool) {
 			done.Status, done.Text = agent.CallFailed, err.Error()
 			return done, true
 		}
+		v, done.Files = split(v)
 		done.Text, err = resultText(s.Tool, v)
 		require.NoError(r.t, err, "the result of step %s", s.ProviderID)
 		return done, true
@@ -144,6 +151,14 @@ func (r *rehearsal) checkName(s RehearsedStep) {
 	if name, ok := strings.CutPrefix(s.Tool, agent.SubAgentPrefix); ok {
 		require.True(r.t, slices.ContainsFunc(def.Agents, func(a agent.SubAgent) bool { return a.Agent == name }), "step %s: the flow's Options.Agents has no agent %q", s.Path, name)
 	}
+}
+
+// split returns a value and its files, if it has some.
+func split(v any) (any, []agent.File) {
+	if w, ok := v.(flow.WithFiles[any]); ok {
+		return w.Value, w.Files
+	}
+	return v, nil
 }
 
 // resultText returns a value as a step's result is in the log.

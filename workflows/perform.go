@@ -119,18 +119,18 @@ func (r *run) open(ctx workflow.Context, in activities.OpenInput) {
 		// Late: the store did not answer within a local activity's time. A regular
 		// activity claims the head, and may take long.
 		if err != nil || !o.Late {
-			return openedInput(o, err)
+			return r.takeFiles(ctx, openedInput(o, err))
 		}
 		in.Input = "" // Open has checked it; the history does not need it twice
 		start(ctx, r, activityCall[activities.OpenInput, activities.Claimed]{activity: activities.Claim, in: in, options: minuteOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(c activities.Claimed, err *agent.Error) loop.Input {
 			o.Claimed = c
-			return openedInput(o, err)
+			return r.takeFiles(ctx, openedInput(o, err))
 		})
 		return nil
 	})
 }
 
-func openedInput(o activities.OpenResult, err *agent.Error) loop.Input {
+func openedInput(o activities.OpenResult, err *agent.Error) loop.Opened {
 	return loop.Opened{
 		Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Fence: o.Fence, Counters: o.Counters, Receipts: o.Receipts, Backlog: o.Backlog, Sources: o.Sources, TerminatedRuns: o.TerminatedRuns, Unrecovered: o.Unrecovered, StateVersion: o.StateVersion,
 		Imported: o.Imported, Err: err,

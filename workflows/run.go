@@ -88,7 +88,7 @@ func (s *Shell) run(outer workflow.Context, start, state, origin converter.RawVa
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && childStart == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)
 		}
-		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: childStart, Err: err})
+		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: childStart, ParentSession: parentSession(info), Err: err})
 	}
 	// Only now: the SDK runs an update of the first task as soon as it has a handler.
 	if err := r.takeUpdates(ctx); err != nil {

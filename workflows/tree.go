@@ -28,7 +28,7 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	}
 	now := workflow.Now(ctx).UTC()
 	start := agent.Start{
-		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
+		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context), Parts: e.Files}, By: "agent:" + r.state.Session, Limits: e.Limits,
 		Meta: w3ctrace.Meta(r.state.TraceSegment.Traceparent(r.state.Run)),
 	}
 	memo := agent.Memo{V: agent.Version, Status: agent.StatusPending, Since: now}
@@ -61,7 +61,9 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 			o = durable.OutcomeOf(err)
 		}
 		o.Session = e.Session
-		r.stepLive(loop.ChildEnded{Session: e.Session, Outcome: &o})
+		if in := r.childEnded(ctx, e.Session, &o); in != nil {
+			r.stepLive(in)
+		}
 	})
 }
 
@@ -83,25 +85,38 @@ func (r *run) stepLive(in loop.Input) {
 // An interrupt waits for the signal before it, which takes one round trip. What is in
 // flight has been cancelled by then.
 func (r *run) sendSignal(ctx workflow.Context, session, name string, what any, then func(error)) {
-	send := func() {
+	r.enqueue(session, func() {
 		f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
 		r.onReady(f, func() {
-			if r.outbox[session] = r.outbox[session][1:]; len(r.outbox[session]) > 0 {
-				r.outbox[session][0]()
-			} else {
-				delete(r.outbox, session)
-			}
+			r.sendNext(session)
 			then(f.Get(ctx, nil))
 		})
-	}
+	})
+}
+
+// enqueue calls send when nothing else is on its way to a session. When it is done, it must call
+// sendNext.
+func (r *run) enqueue(session string, send func()) {
 	if r.outbox[session] = append(r.outbox[session], send); len(r.outbox[session]) == 1 {
 		send()
 	}
 }
 
+// sendNext sends what comes after the first entry of the outbox.
+func (r *run) sendNext(session string) {
+	if r.outbox[session] = r.outbox[session][1:]; len(r.outbox[session]) > 0 {
+		r.outbox[session][0]()
+	} else {
+		delete(r.outbox, session)
+	}
+}
+
 // orderChild sends an order to a child. A child that has ended needs none.
 func (r *run) orderChild(ctx workflow.Context, e loop.OrderChild) {
-	r.sendSignal(ctx, e.Session, signals.ParentOrder, e.Order, func(error) {})
+	if len(e.Order.Files) > 0 {
+		r.copyForOrder(ctx, e.Session, &e.Order)
+	}
+	r.sendSignal(ctx, e.Session, signals.ParentOrder, &e.Order, func(error) {})
 }
 
 // forward sends a verb to a child. If nobody takes it, the log shows that.
@@ -152,7 +167,7 @@ func (r *run) checkChild(ctx workflow.Context, e loop.CheckChild) {
 		if o == nil || err != nil { // it lives, or the answer is unknown: the run asks again later
 			return nil
 		}
-		return loop.ChildEnded{Session: e.Session, Outcome: o}
+		return r.childEnded(ctx, e.Session, o)
 	}
 	if e.Ending {
 		start(ctx, r, activityCall[activities.FetchInput, *agent.Outcome]{activity: activities.FetchOutcome, in: in, options: fetchOptions, lane: activities.StoreLane}, ended)

@@ -30,8 +30,9 @@ func (c *cli) filesCommand() *cobra.Command {
 		Short: "List the files of a session, or save one",
 		Long: `Files lists the files that the messages of a session show, from the session's log: the
 event and turn of the message, and the file's digest, size, type and name. With FILE and
--o it saves one file. FILE is the file's name or the beginning of its digest. Only you
-can read the file that it writes.
+-o it saves one file. FILE is the file's name, the beginning of its digest, or the name
+that models have for it, as chart.png#3f9a0c1b. Only you can read the file that it
+writes.
 
 The command needs the workers' store. Without a live run no server is needed. A
 sub-agent's files are in its own session.`,
@@ -120,8 +121,8 @@ func (c *cli) listFiles(ctx context.Context, runs *fermata.Client, session strin
 	return nil
 }
 
-// findFile returns the file of a session that has a name or a digest, or whose digest begins so. A
-// whole digest is never taken for a name.
+// findFile returns the file of a session that has a name, handle or digest, or whose digest begins so.
+// A whole digest is never taken for a name.
 func findFile(ctx context.Context, runs *fermata.Client, session, named string) (found fermata.SessionFile, err error) {
 	var digests []string
 	for f, err := range runs.Files(ctx, session) {
@@ -130,7 +131,7 @@ func findFile(ctx context.Context, runs *fermata.Client, session, named string) 
 			return found, err
 		case f.Digest == named:
 			return f, nil
-		case f.Name != named && !strings.HasPrefix(f.Digest, named) || slices.Contains(digests, f.Digest[:12]):
+		case f.Name != named && f.Handle() != named && !strings.HasPrefix(f.Digest, named) || slices.Contains(digests, f.Digest[:12]):
 			continue
 		}
 		if found = f; len(digests) < 8 {

@@ -30,6 +30,7 @@ var packages = map[string][]string{
 	"internal/schemacost": {},
 	"internal/value":      {},
 	"internal/picture":    {},
+	"internal/filebody":   {},
 	"internal/partial":    {"internal/rawjson"},
 
 	// Just above agent: what the runtime's own parts share and no user reads or writes.
@@ -67,11 +68,11 @@ var packages = map[string][]string{
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/schemacost"},
 	"tool/web":           {"agent", "tool", "internal/inner"},
 	"tool/mcp":           {"agent", "tool", "internal/confine", "internal/inner", "internal/rawjson", "internal/schemacost"},
-	"provider/anthropic": {"agent", "model"},
+	"provider/anthropic": {"agent", "model", "internal/filebody"},
 	"provider/azure":     {"agent", "model", "provider/openai"},
 	"provider/bedrock":   {"agent", "model"},
 	"provider/gemini":    {"agent", "model"},
-	"provider/openai":    {"agent", "model", "internal/rawjson"},
+	"provider/openai":    {"agent", "model", "internal/filebody", "internal/rawjson"},
 	"provider/vertex":    {"agent", "model", "provider/anthropic", "provider/gemini"},
 	"store/postgres":     {"agent", "store"},
 	"store/bucket":       {"agent", "store"},
@@ -99,7 +100,7 @@ var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model", "flow", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
-	"flow":      {"worker", "testsuite"},
+	"flow":      {"worker", "testsuite", "client"},
 
 	"internal/flowfile": {"testsuite"},
 	"store":             {"testsuite/conformance"},

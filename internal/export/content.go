@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,11 +106,12 @@ func (c Content) Sequence() *store.Sequence {
 	var s struct {
 		Messages loop.Messages
 		Calls    loop.Calls
+		Children loop.Children
 	}
 	if len(c.State) > 0 && json.Unmarshal(c.State, &s) != nil { // [Content.Machine] says what is wrong
 		return store.NewSequence(c.Head.Digest)
 	}
-	return store.NewSequence(c.Head.Digest, append(s.Messages.Files(), s.Calls.Files()...)...)
+	return store.NewSequence(c.Head.Digest, slices.Concat(s.Messages.Files(), s.Calls.Files(), s.Children.Files())...)
 }
 
 // Machine returns the state of a suspended run. Errors are those of [Live].

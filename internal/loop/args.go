@@ -83,6 +83,8 @@ type OpenArgs struct {
 	Agent   string `json:"agent"`
 	// Child means that another run started this one.
 	Child bool `json:"child,omitempty"`
+	// Copies means that the run begins with copies of its parent's files.
+	Copies bool `json:"copies,omitempty"`
 	// After is the session's previous run, as the start names it.
 	After string `json:"after,omitempty"`
 	// Input is what a flow's function gets as its input. It is empty if the function takes over

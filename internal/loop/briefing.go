@@ -103,3 +103,18 @@ func textsOf(h *agent.Handoff) (all []string) {
 	}
 	return append(append(all, h.OpenQuestions...), h.Decisions...)
 }
+
+func inputMessage(start *agent.Start, brief string) agent.Message {
+	m := agent.Message{ID: start.ID, Role: agent.RoleUser, By: start.By}
+	if brief != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: brief})
+	}
+	if start.Input.Text != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: start.Input.Text})
+	}
+	m.Parts = append(m.Parts, start.Input.Parts...)
+	if len(start.Input.Data) > 0 {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: string(start.Input.Data)})
+	}
+	return m
+}

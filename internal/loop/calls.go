@@ -50,6 +50,8 @@ type Call struct {
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// StateChanges are keys of the session's state that the call has set.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
+	// Files are those of the session that the call's arguments name, to be passed on (see pass.go).
+	Files []agent.File `json:"files,omitempty"`
 	// Step says how a flow's step is treated; zero outside of flows.
 	Step wire.StepOptions `json:"step,omitzero"`
 	// Wait is what a flow's step waits for; nil unless its state is awaiting_event.
@@ -139,8 +141,18 @@ func (c *Calls) set(calls []agent.ToolCall) {
 
 // addStep adds a step of a flow to the open ones.
 func (c *Calls) addStep(call agent.ToolCall, step wire.FlowStep) {
-	c.List = append(c.List, Call{ToolCall: call, State: CallPending, Step: step.StepOptions, OriginRun: step.OriginRun})
+	c.List = append(c.List, Call{ToolCall: call, State: CallPending, Files: step.Files, Step: step.StepOptions, OriginRun: step.OriginRun})
 	c.measure(len(c.List) - 1)
+}
+
+// setFiles sets the files that the calls from an index on pass on, in their order.
+func (c *Calls) setFiles(from int, files [][]agent.File) {
+	for i, list := range files {
+		if from+i < len(c.List) && len(list) > 0 {
+			c.List[from+i].Files = list
+			c.measure(from + i)
+		}
+	}
 }
 
 // drop marks a step whose result nobody waits for.
@@ -175,7 +187,7 @@ func (c *Calls) awaitEvent(i int, p *Park, at time.Time) {
 // forgetArguments drops the arguments of a step whose run has begun. The step may be open for
 // months, and the state would have to keep them. If it is made again, the function has them.
 func (c *Calls) forgetArguments(i int) {
-	c.List[i].Arguments = nil
+	c.List[i].Arguments, c.List[i].Files = nil, nil
 	c.measure(i)
 }
 
@@ -266,7 +278,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 	}
 	k.Request, k.Result, k.Malformed, k.Answers, k.Wait, k.Unknown = "", &r, "", nil, nil, ""
 	if k.Tool != agent.FinishTool { // its arguments are the run's output (see step.finish)
-		k.Arguments = nil
+		k.Arguments, k.Files = nil, nil
 	}
 	c.measure(i)
 	return r
@@ -365,34 +377,4 @@ func (c *Calls) keepStateChanges(i int, set map[string]json.RawMessage, space in
 	}
 	c.List[i].StateChanges = set
 	c.measure(i)
-}
-
-// localToolSlow repeats a call that was too slow for a local activity as a regular activity, unless
-// the run is cancelling its calls. During a stop the call has the time of all calls in flight.
-func (s *step) localToolSlow(call string) error {
-	i := s.Calls.findRunning(call)
-	if i < 0 {
-		return s.refuse("the result of call %s is not waited for", call)
-	}
-	why := ""
-	switch a := s.End.Grace; {
-	case a != nil:
-		why = a.Reason
-	case s.historyForbidsCalls():
-		why = reasonHistoryLimit
-	case s.Calls.List[i].Dropped:
-		why = reasonDropped
-	default:
-		s.callTool(i, true)
-		return nil
-	}
-	r := agent.ToolResult{Call: call, Tool: s.Calls.List[i].Tool, Status: agent.CallFailed, Text: "The tool was slow, and was not called again: " + why + "."}
-	if s.End.Grace != nil {
-		r = s.cutOff(i, r)
-	}
-	s.setResultAs(i, r, 0)
-	if s.Calls.runningCount() == 0 {
-		s.End.endGrace()
-	}
-	return nil
 }

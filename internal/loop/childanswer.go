@@ -7,13 +7,41 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 )
 
+// childEnded handles a child's end that Temporal has confirmed: by its result, or by a check.
+func (s *step) childEnded(in ChildEnded) error {
+	i := s.Children.find(in.Session)
+	if i < 0 || !s.Children.List[i].notEnded() {
+		return s.refuse("child %s is not waited for", in.Session)
+	}
+	s.childGone(i, in.Outcome, in.Files...)
+	return nil
+}
+
+func (s *step) childGone(i int, o *agent.Outcome, files ...agent.Part) {
+	c := s.Children.List[i]
+	// A background child that has started has answered its call in childStarted already: only a
+	// failed start answers it here.
+	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
+		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o, files, s.isFlow()), outcomeSize(o))
+	}
+	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
+	// the child up without a check.
+	s.closeAccount(c, o)
+	s.Artifacts.addChild(c.Session, o)
+	s.Children.ended(i, s.keptOutcome(c, o, files), s.now())
+	s.recordChild(agent.EventChildEnded, i, o.Reason)
+	s.answerWaits()
+	s.Children.trim() // after answerWaits, which reads the texts that trim drops
+}
+
 // childResult returns a child's outcome as the result of the call that waits for it.
-func childResult(call, tool string, o *agent.Outcome, forFlow bool) agent.ToolResult {
+func childResult(call, tool string, o *agent.Outcome, files []agent.Part, forFlow bool) agent.ToolResult {
 	r := agent.ToolResult{Call: call, Tool: tool, Status: agent.CallFailed, Partial: o.Status == agent.StatusStopped}
 	if o.Status == agent.StatusCompleted {
 		r.Status = agent.CallOK
 	}
 	answer := childAnswerOf(o)
+	r.Files, answer.Missing = splitFiles(files)
 	if forFlow && !o.OK() {
 		answer.Reason = o.Reason
 	}
@@ -36,6 +64,20 @@ type childAnswer struct {
 	Reason     string                   `json:"reason,omitempty"` // for a flow
 	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
 	Tokens     int64                    `json:"tokens_used,omitempty"`
+	// Missing says which files the child gave back that are gone.
+	Missing []string `json:"missing_files,omitempty"`
+}
+
+// splitFiles splits what a child gives back into files, and words for files that are gone.
+func splitFiles(parts []agent.Part) (files []agent.Part, missing []string) {
+	for _, p := range parts {
+		if p.File != nil {
+			files = append(files, p)
+		} else {
+			missing = append(missing, fit(p.Text, maxWhy))
+		}
+	}
+	return files, missing
 }
 
 func childAnswerOf(o *agent.Outcome) childAnswer {
@@ -61,8 +103,13 @@ func (c Child) answer() childAnswer {
 
 // keptOutcome returns what a run keeps of a child's outcome. It keeps the handoff only during a stop,
 // because the run's own handoff is made from it.
-func (s *step) keptOutcome(o *agent.Outcome) *agent.Outcome {
+// A call that waits for the child shows the child's files. Those of a child in the background are kept
+// until a call of subagent_wait shows them.
+func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent.Outcome {
 	kept := ShortOutcome(o)
+	if kept.Files = nil; c.Call == "" {
+		kept.Files = filesIn(files)
+	}
 	if kept.Handoff != nil && s.End.Stopping == nil {
 		kept.Text, kept.Handoff = fit(kept.Handoff.Summary, maxChildText), nil
 	}

@@ -180,7 +180,7 @@ func (c *Children) trim() {
 		if o := c.List[i].Outcome; o != nil && o.Handoff == nil {
 			shed(i, func(one *Child) {
 				less := *o // a copy: the state before this step shares the outcome
-				less.Text, less.Output, less.Error = "", nil, codeOnly(o.Error)
+				less.Text, less.Output, less.Files, less.Error = "", nil, nil, codeOnly(o.Error)
 				one.Outcome = &less
 			})
 		}
@@ -304,6 +304,20 @@ func (c *Children) scheduleCheck(began, at time.Time) {
 // startEndWait sets how long the run's end waits for the children.
 func (c *Children) startEndWait(at time.Time) { c.EndWaitUntil = at.Add(endWaitTime) }
 
+// takeFiles returns the files that children in the background have given back, and forgets them.
+func (c *Children) takeFiles(sessions []string) (files []agent.File) {
+	for i, one := range c.List {
+		if one.Outcome == nil || len(one.Outcome.Files) == 0 || !slices.Contains(sessions, one.Session) {
+			continue
+		}
+		files = append(files, one.Outcome.Files...)
+		less := *one.Outcome // a copy: the state before this step shares the outcome
+		less.Files = nil
+		c.List[i].Outcome = &less
+	}
+	return files
+}
+
 // childStarted handles that a child has started, or why it could not.
 func (s *step) childStarted(in ChildStarted) error {
 	i := s.Children.find(in.Session)
@@ -324,32 +338,6 @@ func (s *step) childStarted(in ChildStarted) error {
 		s.backgroundResult(s.Children.List[i])
 	}
 	return nil
-}
-
-// childEnded handles a child's end that Temporal has confirmed: by its result, or by a check.
-func (s *step) childEnded(session string, o *agent.Outcome) error {
-	i := s.Children.find(session)
-	if i < 0 || !s.Children.List[i].notEnded() {
-		return s.refuse("child %s is not waited for", session)
-	}
-	s.childGone(i, o)
-	return nil
-}
-
-func (s *step) childGone(i int, o *agent.Outcome) {
-	c := s.Children.List[i]
-	// A background child that has started has answered its call in childStarted already: only a
-	// failed start answers it here.
-	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
-		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o, s.isFlow()), outcomeSize(o))
-	}
-	// Before Children.ended: each account has a child in the list, which nobody checks.
-	s.closeAccount(c, o)
-	s.Artifacts.addChild(c.Session, o)
-	s.Children.ended(i, s.keptOutcome(o), s.now())
-	s.recordChild(agent.EventChildEnded, i, o.Reason)
-	s.answerWaits()
-	s.Children.trim() // after answerWaits, which reads the texts that trim drops
 }
 
 // reported handles a child's report. A signal may be forged, so everything in it is checked against

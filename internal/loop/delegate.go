@@ -15,6 +15,8 @@ type subAgentTask struct {
 	Task       string `json:"task"`
 	Context    string `json:"context"`
 	Background bool   `json:"background"`
+	// Files are names of files of the conversation.
+	Files []string `json:"files"`
 	// Output is the schema of the answer that a flow needs; a model cannot give one.
 	Output json.RawMessage `json:"output"`
 }
@@ -39,6 +41,10 @@ func (s *step) delegate(i int) {
 		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
 	case len(session) > maxSession:
 		refused = fmt.Sprintf("Not started: the session's name would be longer than %d bytes.", maxSession)
+	}
+	var files []agent.File
+	if refused == "" {
+		files, refused = s.filesToPass(c, w.Files)
 	}
 	if refused != "" {
 		s.setResult(i, agent.CallRejected, refused)
@@ -65,7 +71,7 @@ func (s *step) delegate(i int) {
 	})
 	s.record(agent.Event{Type: agent.EventCallStarted, Call: s.callUpdate(c, "")})
 	s.do(StartChild{
-		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
+		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Files: fileParts(files), Limits: sub.Limits, Background: w.Background,
 		ChildStart: wire.ChildStart{
 			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background, Outlives: s.isFlow(),
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),

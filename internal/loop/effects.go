@@ -84,9 +84,11 @@ type (
 	// StartChild asks for [ChildStarted], and then for [ChildEnded].
 	StartChild struct {
 		Session, Agent, Task, Context string
-		Limits                        agent.Limits
-		Background                    bool
-		ChildStart                    wire.ChildStart
+		// Files are parts with files of this run's session. The child copies their bytes.
+		Files      []agent.Part
+		Limits     agent.Limits
+		Background bool
+		ChildStart wire.ChildStart
 	}
 	// OrderChild sends an order to a child; ReportToParent sends a report to the parent.
 	OrderChild struct {

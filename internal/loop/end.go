@@ -84,18 +84,19 @@ func (s *step) complete(reason, text string, r wire.Reply) {
 		s.fail(agent.Errorf(agent.CodeToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
 		return
 	}
-	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) { o.Text, o.Output = text, r.Output })
+	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) { o.Text, o.Output, o.Files = text, r.Output, s.returned(r.Returned) })
 }
 
 // finish completes a run whose model called the tool finish. With a schema, the call's arguments are
 // the output.
-func (s *step) finish(arguments json.RawMessage) {
+func (s *step) finish(c Call) {
+	arguments := c.Arguments
 	var said struct{ Summary string } // a schema of the agent's own may have no summary: then the last text counts
 	text := s.Turn.Text
 	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
 		text = said.Summary
 	}
-	r := wire.Reply{}
+	r := wire.Reply{Returned: c.Files}
 	if len(s.Spec.Output) > 0 {
 		r.Output = arguments
 	}

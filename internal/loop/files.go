@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // ownFiles returns an error for a part with another session's file. Whoever knows the digest of
@@ -47,6 +48,50 @@ func (s *step) takeFiles(i int, r agent.ToolResult) (_ agent.ToolResult, left in
 	}
 	left, r.Files = len(r.Files)-len(taken), taken
 	return r, left
+}
+
+// showFiles gives the calls of show_file their results. They change nothing, and their files are in
+// the store, so nobody is asked and no activity makes them.
+func (s *step) showFiles(shown []wire.ShownFile) {
+	if len(shown) == 0 { // the tool was not offered; if the Spec has one with the name, a worker makes the call
+		return
+	}
+	n := 0
+	for i, c := range s.Calls.List {
+		if c.Tool != agent.ShowFileTool {
+			continue
+		}
+		f := wire.ShownFile{Err: fmt.Sprintf("Not executed: one reply may ask for %d files. Ask for the others in the next.", len(shown))}
+		if n < len(shown) {
+			f = shown[n]
+		}
+		n++ // counts rejected calls too: shown has an entry for each call
+		switch {
+		case c.State != CallPending:
+		case f.File == nil:
+			s.setResult(i, agent.CallFailed, fit(f.Err, maxNotFound))
+		default: // of what can't be shown, the request says why
+			s.setResultAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Files: []agent.Part{*f.File}}, 0)
+		}
+	}
+}
+
+// maxNotFound bounds the text that says which files there are, in bytes.
+const maxNotFound = 4 << 10
+
+// MaxNamedFiles is how many files a summary names.
+const MaxNamedFiles = 20
+
+// named returns the files of a conversation that a summary names, the newest. A chunk of the log
+// names only so many.
+func (s *step) named(parts []agent.Part) (files []agent.Part) {
+	for _, p := range parts {
+		if p.File != nil && p.File.Check() == nil {
+			files = append(files, agent.Part{Type: agent.PartFile, Text: fit(p.Text, agent.MaxFileText), File: p.File})
+		}
+	}
+	room := max(0, min(MaxNamedFiles, maxWaitingFiles-s.waitingFiles()))
+	return files[max(0, len(files)-room):]
 }
 
 // partsJSONLen and partJSONLen return how long parts with texts and files are in JSON at most.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // fileOf is a file of a session, as a tool's result shows it.
@@ -57,6 +58,66 @@ func TestWhichFilesOfAResultAreShown(t *testing.T) {
 	require.Equal(t, "drawn\n\n[4 files of this result are not shown: they are not this session's, or more than 200 wait to be stored]", got[0].Text)
 	require.Empty(t, got[1].Files)
 	require.Positive(t, p.state.Log.SealingSeq, "until a chunk names a file, a collection may take it for unneeded")
+}
+
+// calledShowFile is a reply with calls of show_file, and what the activity found.
+func (p *player) calledShowFile(shown ...wire.ShownFile) Input {
+	r := wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), ShownFiles: shown}
+	for i := range max(1, len(shown)) {
+		r.Parts = append(r.Parts, p.calls(fmt.Sprintf(`show_file {"file":"%d"}`, i))...)
+	}
+	return p.replied(r)
+}
+
+// A file is shown again without an activity, and nobody is asked. A rule can deny the tool, and a
+// model that was not offered it can't call it.
+func TestAFileIsShownAgainAtOnce(t *testing.T) {
+	own, foreign := fileOf("s"), fileOf("victim")
+	p := played(t, "begin go", `opened {}`)
+	p.step(p.calledShowFile(wire.ShownFile{File: &own}, wire.ShownFile{Err: "there is no file"}, wire.ShownFile{File: &foreign}))
+	require.Equal(t, TurnAsking, p.state.Turn.Phase, "the next turn begins in the same task")
+	got := recorded(t, p.state)
+	require.Len(t, got, 3)
+	require.Equal(t, agent.ToolResult{Call: "t1.1", Tool: agent.ShowFileTool, Status: agent.CallOK, Files: []agent.Part{own}}, *got[0])
+	require.Equal(t, agent.CallFailed, got[1].Status)
+	require.Equal(t, "there is no file", got[1].Text)
+	require.Empty(t, got[2].Files)
+
+	p = played(t, "begin go", `opened {}`)
+	more := p.calledShowFile(wire.ShownFile{File: &own}, wire.ShownFile{}).(ModelReplied)
+	more.Reply.ShownFiles = more.Reply.ShownFiles[:1]
+	p.step(more)
+	require.Contains(t, recorded(t, p.state)[1].Text, "one reply may ask for 1 files")
+
+	p = played(t, "begin go", `opened {}`)
+	p.step(p.calledShowFile())
+	require.Contains(t, recorded(t, p.state)[0].Text, "Tool not found: show_file.")
+
+	p = played(t, "begin go", `opened {"rules":[{"do":"deny","tools":["show_file"]}]}`)
+	denied := p.calledShowFile(wire.ShownFile{File: &own}).(ModelReplied)
+	denied.Reply.RuleMatches = [][]int{{0}}
+	p.step(denied)
+	require.Equal(t, "Permission denied by rule 0.", recorded(t, p.state)[0].Text)
+}
+
+// A summary names the files of what it replaces, as many as a chunk of the log may.
+func TestASummaryNamesFiles(t *testing.T) {
+	p := played(t, `started {"carry":"compact","input":{"text":"and now?"}}`, "opened-old", "located {}")
+	reply := wire.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: "we paid"}}}
+	for range MaxNamedFiles + 5 {
+		reply.Parts = append(reply.Parts, fileOf("other"))
+	}
+	reply.Parts[1].File.Name = "oldest.png"
+	p.step(p.replied(reply))
+	for _, e := range p.state.Log.Tail {
+		if e.Type == agent.EventCompacted {
+			require.Equal(t, "we paid", e.Message.Text())
+			require.Len(t, e.Message.Files(), MaxNamedFiles)
+			require.Empty(t, e.Message.Files()[0].Name)
+			return
+		}
+	}
+	require.Fail(t, "nothing was compacted")
 }
 
 // A chunk of the log names 256 files at most.

@@ -295,7 +295,7 @@ func (s *step) graceOver() {
 		s.recordTurnEnd()
 		s.Turn.end()
 	case TurnSummarizing:
-		s.takeSummary("", nil, true)
+		s.takeSummary("", nil, nil, true)
 	case TurnWorking, TurnAdvancing:
 		for i, c := range s.Calls.List {
 			if c.State != CallRunning {

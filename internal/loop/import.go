@@ -77,7 +77,7 @@ func (s *step) checkImport(at State) *agent.Error {
 		why = "it is of session " + at.Session
 	case len(at.Log.Tail) > 0:
 		why = "it has a part of the log in it"
-	case slices.ContainsFunc(append(at.Messages.Files(), at.Calls.Files()...), func(f *agent.File) bool { return f.Session != s.Session || f.Check() != nil }):
+	case slices.ContainsFunc(slices.Concat(at.Messages.Files(), at.Calls.Files(), at.Children.Files()), func(f *agent.File) bool { return f.Session != s.Session || f.Check() != nil }):
 		why = "a message or a result that waits has a file of another session"
 	}
 	if why != "" {

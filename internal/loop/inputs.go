@@ -47,7 +47,10 @@ type (
 		BriefingText string
 		// ChildStart is what the parent passes to the run; nil for a root.
 		ChildStart *wire.ChildStart
-		Err        *agent.Error
+		// ParentSession is the session of the workflow that started this one, as Temporal knows it,
+		// whatever ChildStart says; empty for a root. The start may name files of that session.
+		ParentSession string
+		Err           *agent.Error
 	}
 	// Opened has the agent's Spec and the session's head, or why the run can't begin (Err).
 	Opened struct {
@@ -73,6 +76,9 @@ type (
 		StateVersion int
 		// Imported is the digest of the export that the session was imported from.
 		Imported string
+		// Parts replace those of the start, if that has files of the parent's session: the files are
+		// copied into this session, and a text stands for each that is gone.
+		Parts []agent.Part
 		// Sources are tool sources that must be asked for their tools.
 		Sources []string
 		Err     *agent.Error
@@ -228,6 +234,9 @@ type (
 	ChildEnded struct {
 		Session string
 		Outcome *agent.Outcome
+		// Files are the files that the child gives back: parts with copies of this session, and a text
+		// for each that is gone.
+		Files []agent.Part
 	}
 	// ChildReported is a child's report to this run, and ParentOrdered an order of the parent.
 	// Both are signals: they may be forged, late or repeated.

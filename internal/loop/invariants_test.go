@@ -69,7 +69,8 @@ func checkFiles(t require.TestingT, before, after State) {
 		}
 	}
 	for _, e := range after.Log.Tail {
-		if e.Seq > before.Log.Seq && e.Message != nil {
+		// A summary names files of the conversation, which a fork may share with another session.
+		if e.Seq > before.Log.Seq && e.Message != nil && e.Message.Note != agent.NoteSummary {
 			for _, f := range e.Message.Files() {
 				list = append(list, agent.Part{File: f})
 			}
@@ -106,7 +107,8 @@ func checkKept(t require.TestingT, before, after State) {
 	}
 	told := slices.Clone(after.Messages.Pending)
 	for _, e := range after.Log.Tail {
-		if e.Seq > before.Log.Seq && e.Message != nil {
+		// A summary names files of the conversation, which a fork may share with another session.
+		if e.Seq > before.Log.Seq && e.Message != nil && e.Message.Note != agent.NoteSummary {
 			told = append(told, PendingMessage{Message: *e.Message})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // jsonLen returns the greatest length of a call in JSON.
 func (k Call) jsonLen() int {
-	n := callFrame + jsonLen(k.ProviderID) + rawJSONLen(k.Arguments) + jsonLen(k.Malformed) + jsonLen(k.Approver) + textsJSONLen(k.Children) + changesJSONLen(k.StateChanges)
+	n := callFrame + jsonLen(k.ProviderID) + rawJSONLen(k.Arguments) + jsonLen(k.Malformed) + jsonLen(k.Approver) + textsJSONLen(k.Children) + changesJSONLen(k.StateChanges) + filesJSONLen(k.Files)
 	if k.Result == nil { // the result's size has it already (Calls.finish)
 		n += k.edits()
 	} else {
@@ -118,7 +118,7 @@ func (c Child) jsonLen() int {
 		}
 	}
 	if o := c.Outcome; o != nil {
-		n += outcomeFrame + len(o.Session) + len(o.Run) + len(o.Agent) + jsonLen(o.Text) + rawJSONLen(o.Output)
+		n += outcomeFrame + len(o.Session) + len(o.Run) + len(o.Agent) + jsonLen(o.Text) + rawJSONLen(o.Output) + filesJSONLen(o.Files)
 		if o.Error != nil && o.Error.Message != "" {
 			n += maxWhy // and not its length: the runtime's own words may change in a later build
 		}

@@ -35,7 +35,7 @@ func lifecycleTools() []agent.ToolSpec {
 		own(pauseTool, "Pause an agent at the end of its turn.",
 			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string","description":"Why"}},"required":["child","reason"],"additionalProperties":false}`),
 		own(resumeTool, "Let an agent that you paused continue, or wake one that waits.",
-			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell the agent first"},"continue_transcript":{"type":"boolean","description":"False lets the agent continue from a summary of its conversation instead of all of it"}},"required":["child"],"additionalProperties":false}`),
+			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell the agent first"},`+filesProperty+`,"continue_transcript":{"type":"boolean","description":"False lets the agent continue from a summary of its conversation instead of all of it"}},"required":["child"],"additionalProperties":false}`),
 		own(stopTool, "End an agent. It hands over its results, unless graceful is false.",
 			`{"type":"object","properties":{`+childProperty+`,"graceful":{"type":"boolean","description":"False ends the agent at once; true if left out"},"reason":{"type":"string","description":"Why"}},"required":["child"],"additionalProperties":false}`),
 	}
@@ -49,6 +49,7 @@ type lifecycleArguments struct {
 	Input    *string  `json:"input"`
 	Continue *bool    `json:"continue_transcript"`
 	Graceful *bool    `json:"graceful"`
+	Files    []string `json:"files"`
 }
 
 // callLifecycleTool makes a call of a lifecycle tool. The run does it itself, without an
@@ -84,7 +85,16 @@ func (s *step) callLifecycleTool(i int) {
 	case c.Tool == resumeTool && o.Input != nil && strings.TrimSpace(*o.Input) == "":
 		s.setResult(i, agent.CallRejected, "The input is blank: say something, or leave input out.")
 	default:
-		s.orderChild(n, s.orderOf(c.Tool, o))
+		order := s.orderOf(c.Tool, o)
+		if c.Tool == resumeTool && len(o.Files) > 0 {
+			files, refused := s.filesToPass(c, o.Files)
+			if refused != "" {
+				s.setResult(i, agent.CallRejected, refused)
+				return
+			}
+			order.Files = fileParts(files)
+		}
+		s.orderChild(n, order)
 		s.setResult(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
 	}
 }
@@ -134,7 +144,9 @@ func (s *step) awaitChildren(i int, sessions []string) {
 func (s *step) answerWaits() {
 	for i, c := range s.Calls.List {
 		if c.State == CallAwaitingChildren && c.Tool == waitTool && !slices.ContainsFunc(c.Children, s.Children.isWorking) {
-			s.setResult(i, agent.CallOK, s.childList(c.Children))
+			r := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: s.childList(c.Children)}
+			r.Files = fileParts(s.Children.takeFiles(c.Children))
+			s.setResultAs(i, r, 0)
 		}
 	}
 }

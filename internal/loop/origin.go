@@ -85,6 +85,28 @@ func (o *Origin) located(p Located) {
 // adopt makes this the origin of a run that continues an imported one.
 func (o *Origin) adopt(former, export string) { o.FormerRun, o.Imported = former, export }
 
+// takeParts replaces the parts of the start by those with files of the run's own session. The words
+// for files that are gone come before the task: the last text is the input of a flow.
+func (o *Origin) takeParts(session string, parts []agent.Part) {
+	start := *o.Start
+	in := &start.Input
+	in.Parts = nil
+	for _, p := range parts {
+		if p.File == nil {
+			in.Parts = append(in.Parts, p)
+		}
+	}
+	if len(in.Parts) > 0 && in.Text != "" {
+		in.Parts, in.Text = append(in.Parts, agent.Part{Type: agent.PartText, Text: in.Text}), ""
+	}
+	for _, p := range parts {
+		if p.File != nil && p.File.Session == session {
+			in.Parts = append(in.Parts, p)
+		}
+	}
+	o.Start = &start
+}
+
 // dropStart forgets what only the beginning needs.
 func (o *Origin) dropStart() { o.Start, o.BriefingText, o.Sources, o.StartPoint = nil, "", nil, nil }
 
@@ -101,14 +123,15 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
-	if bad := ownFiles(s.Session, "input.parts", in.Start.Input.Parts); bad != nil {
+	if bad := s.mayStartWith(in.Start.Input.Parts, in.ParentSession); bad != nil {
 		s.Origin.refuseStart(in.Start)
 		s.fail(bad)
 		return
 	}
 	s.TraceSegment.Parent = w3ctrace.InMeta(in.Start.Meta)
 	s.Origin.setStart(in.Start, in.BriefingText)
-	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After, Input: s.Origin.flowInput()}})
+	_, copies := s.FilesOfParent()
+	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, Copies: len(copies) > 0, After: in.Start.After, Input: s.Origin.flowInput()}})
 }
 
 // opened takes the Spec. No later deploy changes it for this run.
@@ -118,6 +141,9 @@ func (s *step) opened(in Opened) {
 	if in.Err != nil {
 		s.fail(in.Err)
 		return
+	}
+	if _, foreign := s.FilesOfParent(); len(foreign) > 0 {
+		s.Origin.takeParts(s.Session, in.Parts)
 	}
 	s.Origin.Imported = in.Imported
 	if s.Origin.Start.Import != "" {
@@ -371,19 +397,4 @@ func (s *step) continued() {
 		s.enterPhase(RunActive)
 	}
 	s.lookForEnds()
-}
-
-func inputMessage(start *agent.Start, brief string) agent.Message {
-	m := agent.Message{ID: start.ID, Role: agent.RoleUser, By: start.By}
-	if brief != "" {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: brief})
-	}
-	if start.Input.Text != "" {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: start.Input.Text})
-	}
-	m.Parts = append(m.Parts, start.Input.Parts...)
-	if len(start.Input.Data) > 0 {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: string(start.Input.Data)})
-	}
-	return m
 }

@@ -236,7 +236,7 @@ func (s *step) modelFailed(err *agent.Error) {
 	grace := s.End.endGrace()
 	// Without a summary the model gets the whole conversation again.
 	if s.Turn.Phase == TurnSummarizing {
-		s.takeSummary("", nil, grace != nil)
+		s.takeSummary("", nil, nil, grace != nil)
 		return
 	}
 	s.recordTurnEnd()
@@ -268,12 +268,12 @@ func (s *step) summaryReplied(r wire.Reply) {
 	if r.Finish == wire.FinishHeld {
 		text = "" // half a summary would replace the whole conversation
 	}
-	s.takeSummary(text, r.Compaction, r.Finish == wire.FinishHeld)
+	s.takeSummary(text, m.FileParts(), r.Compaction, r.Finish == wire.FinishHeld)
 }
 
-// takeSummary takes a summary; text is empty if there is none. c says what of the
-// conversation stays beside it. cancelled means that the call was cancelled.
-func (s *step) takeSummary(text string, c *agent.Compaction, cancelled bool) {
+// takeSummary takes a summary; text is empty if there is none. files are those of the messages that
+// it replaces, and c says what of the conversation stays beside it. cancelled means that the call was cancelled.
+func (s *step) takeSummary(text string, files []agent.Part, c *agent.Compaction, cancelled bool) {
 	// This turn.ended has no turn.started: it records the usage, and gives the next call another
 	// AskSeq. A compaction is within a turn, which is not over.
 	if s.Turn.Summary != SummaryOfOlder {
@@ -284,26 +284,26 @@ func (s *step) takeSummary(text string, c *agent.Compaction, cancelled bool) {
 	case s.Turn.Summary == SummaryForHandoff:
 		s.End.keepSummary(text)
 	case s.Turn.Summary == SummaryOfOlder:
-		s.compactionReplied(text, c, cancelled)
+		s.compactionReplied(text, files, c, cancelled)
 	case s.End.Stopping != nil: // the handoff's summary follows
 	case cancelled: // the rules ask again
 	case text == "":
 		s.Turn.cancelSummarizeFirst() // the whole conversation is better than none
 	default:
-		s.compacted(text, &agent.Compaction{Strategy: agent.CompactionSummarizeAll, Reason: s.Turn.SummaryReason})
+		s.compacted(text, files, &agent.Compaction{Strategy: agent.CompactionSummarizeAll, Reason: s.Turn.SummaryReason})
 		s.Turn.cancelSummarizeFirst()
 	}
 }
 
 // compactionReplied continues the turn whose conversation was too long. The turn ends if
 // the summary was cancelled, if a limit is used up, or if the history is nearly full.
-func (s *step) compactionReplied(text string, c *agent.Compaction, cancelled bool) {
+func (s *step) compactionReplied(text string, files []agent.Part, c *agent.Compaction, cancelled bool) {
 	if cancelled || s.End.Stopping != nil || s.Holds.any() {
 		s.recordTurnEnd()
 		return
 	}
 	if c != nil {
-		s.compacted(text, c)
+		s.compacted(text, files, c)
 	}
 	// The summary has used tokens too. The rule for limits applies only between turns.
 	if s.exhaustedLimit() != nil || s.historyForbidsCalls() {
@@ -313,13 +313,17 @@ func (s *step) compactionReplied(text string, c *agent.Compaction, cancelled boo
 	s.askModel()
 }
 
-func (s *step) compacted(text string, c *agent.Compaction) {
-	e := agent.Event{Type: agent.EventCompacted, Compaction: c}
+// compacted records a summary, with the files of what it replaces: the model reads their names.
+func (s *step) compacted(text string, files []agent.Part, c *agent.Compaction) {
+	e, bytes := agent.Event{Type: agent.EventCompacted, Compaction: c}, frame+len(text)
 	if text != "" {
 		m := agent.TextMessage(agent.RoleUser, text)
 		m.Note, e.Message = agent.NoteSummary, &m
+		if files = s.named(files); len(files) > 0 { // sealed soon: a chunk names only so many files
+			m.Parts, bytes = append(m.Parts, files...), bytes+sealAt
+		}
 	}
-	s.recordSized(e, frame+len(text))
+	s.recordSized(e, bytes)
 }
 
 // withoutCalls returns a message without its calls, for a run that ends before they are

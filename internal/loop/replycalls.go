@@ -26,6 +26,7 @@ const (
 func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	s.Turn.work()
 	s.Calls.set(calls)
+	s.Calls.setFiles(0, in.Reply.Files)
 	looping := ""
 	for i, c := range calls {
 		s.record(agent.Event{Type: agent.EventCallRequested, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
@@ -60,6 +61,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	// Before the rules: nobody is asked about a call that cannot be made.
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
+	s.showFiles(r.ShownFiles)
 	// Before the approvals: a question or a park skips all other calls, so none of these may
 	// have a request yet. After the rules: a denied ask_user opens no request.
 	if !s.takeQuestionsOrPark(in) {
@@ -98,6 +100,7 @@ const maxFault = ownWords - 64
 // be.
 func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
+	known = known || c.Tool == agent.ShowFileTool && len(r.ShownFiles) > 0
 	switch {
 	// Before !known: such a tool is not in the toolset either.
 	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):
@@ -150,9 +153,9 @@ func (s *step) endCalls() {
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
 		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
-	var arguments json.RawMessage
+	done := Call{}
 	if finish >= 0 {
-		arguments = s.Calls.List[finish].Arguments
+		done = s.Calls.List[finish]
 	}
 	s.Calls.clear()
 	s.Turn.end()
@@ -162,7 +165,7 @@ func (s *step) endCalls() {
 		s.Daemon.keepWorkIf(false) // the work is done; messages that wait are recorded at the end
 	// A message that waits wins: the model continues, and has to call finish again.
 	case !s.deliver(true):
-		s.finish(arguments)
+		s.finish(done)
 	}
 }
 

@@ -34,10 +34,8 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	}
 	r.Dropped = c.Dropped
 	left := 0
-	if s.isFlow() { // its function gets none, and a note would spoil a result in JSON
-		r.Files = nil
-	} else {
-		r, left = s.takeFiles(i, r)
+	if r, left = s.takeFiles(i, r); s.isFlow() { // a note would spoil a result in JSON
+		r.LeftFiles, left = left, 0
 	}
 	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i)-partsJSONLen(r.Files))
 	s.Calls.leaveFiles(i, left)
@@ -151,6 +149,36 @@ func (s *step) toolReturned(in ToolReturned) error {
 	s.takeMetHold(in.Hold) // after the result: the hold may be an ancestor's cancel, which ends this run too
 	if s.Calls.runningCount() == 0 {
 		s.End.endGrace() // all calls are back: end the grace early, because no call begins during it
+	}
+	return nil
+}
+
+// localToolSlow repeats a call that was too slow for a local activity as a regular activity, unless
+// the run is cancelling its calls. During a stop the call has the time of all calls in flight.
+func (s *step) localToolSlow(call string) error {
+	i := s.Calls.findRunning(call)
+	if i < 0 {
+		return s.refuse("the result of call %s is not waited for", call)
+	}
+	why := ""
+	switch a := s.End.Grace; {
+	case a != nil:
+		why = a.Reason
+	case s.historyForbidsCalls():
+		why = reasonHistoryLimit
+	case s.Calls.List[i].Dropped:
+		why = reasonDropped
+	default:
+		s.callTool(i, true)
+		return nil
+	}
+	r := agent.ToolResult{Call: call, Tool: s.Calls.List[i].Tool, Status: agent.CallFailed, Text: "The tool was slow, and was not called again: " + why + "."}
+	if s.End.Grace != nil {
+		r = s.cutOff(i, r)
+	}
+	s.setResultAs(i, r, 0)
+	if s.Calls.runningCount() == 0 {
+		s.End.endGrace()
 	}
 	return nil
 }

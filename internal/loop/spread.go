@@ -98,7 +98,7 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
 		}
 		if o.Own {
-			return s.resume(agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: o.By}, Message: o.Reason, FromSummary: o.FromSummary})
+			return s.resume(agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: o.By}, Message: o.Reason, Parts: s.shownWith(o.Files), FromSummary: o.FromSummary})
 		}
 	}
 	if o.Own {

@@ -111,7 +111,7 @@ func (s *step) receive(in Input) error {
 	case ChildStarted:
 		return s.childStarted(in)
 	case ChildEnded:
-		return s.childEnded(in.Session, in.Outcome)
+		return s.childEnded(in)
 	case ChildReported:
 		return s.reported(in.Report)
 	case ParentOrdered:

@@ -174,7 +174,7 @@ func (s *step) advanceStop() {
 	if s.End.Grace == nil && s.Turn.Phase == TurnSummarizing {
 		s.do(CancelInFlight{})
 		s.chargeEstimate()
-		s.takeSummary("", nil, true)
+		s.takeSummary("", nil, nil, true)
 	}
 	if s.End.Grace != nil { // no grace outlasts the stop
 		s.graceOver()

@@ -61,7 +61,7 @@ func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 	return agent.ToolSpec{
 		Name: a.Tool(), Executor: agent.ExecutorSubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
 		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do. The agent knows only this and the context"},` +
-			`"context":{"type":"string","description":"What the agent has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
+			`"context":{"type":"string","description":"What the agent has to know"},` + filesProperty + background + `},"required":["task"],"additionalProperties":false}`),
 	}
 }
 
@@ -83,6 +83,17 @@ var parkTool = agent.ToolSpec{
 		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first one that is met ends the wait"},` +
 		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What happens when the time has come; resume_with_summary if left out"},` +
 		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
+}
+
+// ShowFileTool is the tool with which a model sees a file of its conversation again. It is in no
+// Spec: the activity that calls the model offers it where files of the conversation are not shown
+// any more, and finds the file.
+func ShowFileTool() agent.ToolSpec {
+	return agent.ToolSpec{
+		Name: agent.ShowFileTool, Executor: agent.ExecutorRuntime, ReadOnly: true,
+		Description: "Shows you a file of this conversation again, if only its name is left here.",
+		Input:       json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"The file's name, with the digits, such as chart.png#3f9a0c1b"}},"required":["file"],"additionalProperties":false}`),
+	}
 }
 
 // malformed returns what the model is told if its arguments are not a JSON object.

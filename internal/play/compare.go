@@ -31,7 +31,7 @@ func Compare(ctx context.Context, f Function, events []agent.Event, most int, wi
 	if j.Input == nil { // an imported run continues a turn of another one
 		return Difference{}
 	}
-	p := Start(f, j.Input, j.Began)
+	p := Start(f, j.Input, j.Began).WithFiles(j.Files)
 	defer p.Close()
 	p.visited = map[string]bool{}
 	if err := p.Run(ctx, within, j.Take()); err != nil {

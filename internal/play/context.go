@@ -67,6 +67,9 @@ func (c *Context) Now() time.Time { return c.play.now }
 // Messages returns the messages that were sent to the run so far.
 func (c *Context) Messages() []agent.Message { return slices.Clone(c.play.messages) }
 
+// Files returns the files of the run's input.
+func (c *Context) Files() []agent.File { return slices.Clone(c.play.files) }
+
 // Do asks for a step and waits for its result. The step's path is made of the scope and a name.
 func (c *Context) Do(name string, step Step) (Result, error) {
 	path := c.scope.next(Clean(name))

@@ -3,6 +3,7 @@ package play
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ type Journal struct {
 	// Input is the input of the run, and Began the time of its start.
 	Input []byte
 	Began time.Time
+	// Files are the files of the input.
+	Files []agent.File
 	// Results are what steps came to, in the log's order, with what was sent to the run before
 	// each. [Journal.Take] takes them.
 	Results []Result
@@ -26,6 +29,8 @@ type Journal struct {
 	said   []agent.Message // since the last result
 	calls  map[string]made // by id, of open steps
 	before *Journal        // of the run before, until it is known whether this one forks it
+	// shown are the files that the function may pass on: those of the input and of results.
+	shown map[fileID]bool
 	// unsettled are steps that have ended without an outcome, by path.
 	unsettled map[string]made
 }
@@ -35,6 +40,13 @@ type made struct {
 	agent.ToolCall
 	run string
 }
+
+// fileID names the bytes of a file. A fork has files of another session.
+type fileID struct{ session, digest string }
+
+// Shows reports whether a file is one of the input, or of a step's result. A function may have read
+// others from a text, which anybody can have written.
+func (j *Journal) Shows(f agent.File) bool { return j.shown[fileID{f.Session, f.Digest}] }
 
 // FirstRun returns the run that made a step first, if nobody knows whether it had its effect: its
 // idempotency key is that run's. It is empty for other steps.
@@ -76,7 +88,7 @@ func (j *Journal) Take() []Result {
 func (j *Journal) start(e agent.Event) {
 	before := *j
 	before.before = nil
-	*j = Journal{Began: e.Time, spec: e.Started.Spec, run: e.Started.Run, calls: map[string]made{}, unsettled: map[string]made{}, before: &before}
+	*j = Journal{Began: e.Time, spec: e.Started.Spec, run: e.Started.Run, calls: map[string]made{}, unsettled: map[string]made{}, shown: map[fileID]bool{}, before: &before}
 }
 
 // flow returns the name of the flow whose run it is; empty if a model decides.
@@ -108,8 +120,9 @@ func (j *Journal) fork(f agent.Forked) {
 	}
 	j.Began, j.said = j.before.Began, j.before.said
 	if !f.ReplaceInput { // else the run's first message is the input
-		j.Input = j.before.Input
+		j.Input, j.Files = j.before.Input, j.before.Files
 	}
+	maps.Copy(j.shown, j.before.shown)
 	for _, r := range j.before.Results {
 		if r.Inherited = true; r.holdsIn(f) {
 			r.Said, j.said = append(j.said, r.Said...), nil
@@ -132,7 +145,7 @@ func (j *Journal) message(e agent.Event) {
 	switch m.Role {
 	case agent.RoleUser:
 		if j.Input == nil {
-			j.Input = input(*m)
+			j.Input, j.Files = input(*m), j.show(m.FileParts())
 			return
 		}
 		if m.Note == "" {
@@ -175,8 +188,21 @@ func (j *Journal) result(r agent.ToolResult, at time.Time) {
 	if r.Status == agent.CallSkipped || r.Dropped && r.Status != agent.CallOK && unclear == nil {
 		return
 	}
-	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
+	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
 	j.said = nil
+}
+
+// show returns the files of parts, and lets the function pass them on.
+func (j *Journal) show(parts []agent.Part) (files []agent.File) {
+	for _, p := range parts {
+		if p.File == nil {
+			continue
+		}
+		if files = append(files, *p.File); j.shown != nil {
+			j.shown[fileID{p.File.Session, p.File.Digest}] = true
+		}
+	}
+	return files
 }
 
 // hasEffects reports whether a step that was stopped on the way may have had an effect. It says then

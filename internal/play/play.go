@@ -24,6 +24,8 @@ type Function func(c *Context, input []byte) (Done, error)
 type Done struct {
 	Text   string
 	Output json.RawMessage
+	// Files are files of the input or of results that the run gives back.
+	Files []agent.File
 }
 
 // Step is a step that a function waits for.
@@ -41,7 +43,10 @@ type Result struct {
 	Status agent.CallStatus
 	Text   string
 	Size   int
-	At     time.Time
+	// Files are the files that came with the result. LeftFiles counts others, which are not kept.
+	Files     []agent.File
+	LeftFiles int
+	At        time.Time
 	// Arguments are those with which the step was made. Inherited means that another run made it,
 	// from which this one has forked: then the result counts only for the same arguments.
 	Arguments json.RawMessage
@@ -89,6 +94,7 @@ type Play struct {
 	err      error
 	ended    bool
 	messages []agent.Message
+	files    []agent.File           // of the input
 	rest     []Result               // what [Play.Run] has not delivered yet
 	timer    *time.Timer            // ends if the function takes longer than within
 	within   atomic.Int64           // in nanoseconds
@@ -132,6 +138,12 @@ func Start(f Function, input []byte, at time.Time) *Play {
 		p.done, p.err = f(c, input)
 		p.ended = true
 	})
+	return p
+}
+
+// WithFiles gives the function the files of its input. It is called before the first [Play.Run].
+func (p *Play) WithFiles(files []agent.File) *Play {
+	p.files = files
 	return p
 }
 

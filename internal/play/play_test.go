@@ -270,3 +270,30 @@ func TestAHangingFunctionThatWasGivenUp(t *testing.T) {
 	<-p.Hangs()
 	<-strand.gone
 }
+
+// A fork of a flow has the files of the input and of the results that it takes over, and may pass them
+// on.
+func TestFilesOfAFork(t *testing.T) {
+	file := func(digest string) agent.Part {
+		return agent.Part{Type: agent.PartFile, File: &agent.File{Session: "s", Digest: digest}}
+	}
+	in := said("in")
+	in.Message.Parts = append(in.Message.Parts, file("photo"))
+	events := []agent.Event{began("f"), in, asked("1", "a"), came("1", agent.ToolResult{Status: agent.CallOK, Files: []agent.Part{file("chart")}, LeftFiles: 3})}
+	read := func(more ...agent.Event) (j Journal) {
+		j.Read(append(slices.Clone(events), more...))
+		return j
+	}
+	for name, j := range map[string]Journal{"the run": read(), "its fork": read(began("f"), agent.Event{Forked: &agent.Forked{}})} {
+		require.Equal(t, []agent.File{*file("photo").File}, j.Files, name)
+		results := j.Take()
+		require.Equal(t, []agent.File{*file("chart").File}, results[0].Files, name)
+		require.Equal(t, 3, results[0].LeftFiles, name)
+		require.True(t, j.Shows(*file("photo").File), name)
+		require.True(t, j.Shows(*file("chart").File), name)
+		require.False(t, j.Shows(agent.File{Session: "victim", Digest: "chart"}), name)
+	}
+	anew := said("another")
+	j := read(began("f"), agent.Event{Forked: &agent.Forked{ReplaceInput: true}}, anew)
+	require.Empty(t, j.Files)
+}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// EnvKeep names the folder where [Main] keeps requests.
+// EnvKeep names the folder where [Keep] keeps requests.
 const EnvKeep = "FERMATA_KEEP_REQUESTS"
 
 // forms maps ends of paths to names of requests.
@@ -25,14 +25,19 @@ var forms = []struct{ suffix, name string }{
 	{"/converse-stream", "converse"},
 }
 
-// Main runs an adapter's tests. If EnvKeep names a folder, it keeps each request body
-// there once, as FORM-SUM.json. It sees what is sent through http.DefaultTransport, as
-// adapters do by default.
+// Main runs an adapter's tests, and keeps their requests ([Keep]).
 func Main(m *testing.M) {
+	Keep()
+	os.Exit(m.Run())
+}
+
+// Keep keeps each request body of this process once, as FORM-SUM.json, if EnvKeep names a
+// folder. It sees what is sent through http.DefaultTransport, as adapters do by default.
+// Call it before the first request.
+func Keep() {
 	if dir := os.Getenv(EnvKeep); dir != "" {
 		http.DefaultTransport = keeper{dir, http.DefaultTransport}
 	}
-	os.Exit(m.Run())
 }
 
 // keeper writes down the requests that pass.

@@ -49,7 +49,7 @@ func length(entries []store.Entry, width int) int {
 			if text := textOf(p); text != nil && len(*text) > width {
 				n -= len(*text) - width
 			}
-			for _, f := range filesOf(p) {
+			for _, f := range filesOf(e, p) {
 				if tooLong(f, width) {
 					n -= f.File.Weight() - width
 				}
@@ -59,9 +59,13 @@ func length(entries []store.Entry, width int) int {
 	return n
 }
 
-// filesOf returns the part itself, or the files of its result.
-func filesOf(p agent.Part) []agent.Part {
-	if p.Result != nil {
+// filesOf returns the part itself, or the files of its result; none of a summary, which only names
+// them.
+func filesOf(e store.Entry, p agent.Part) []agent.Part {
+	switch {
+	case e.Note == agent.NoteSummary:
+		return nil
+	case p.Result != nil:
 		return p.Result.Files
 	}
 	return []agent.Part{p}
@@ -99,7 +103,7 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 				out[i].Parts[j].Result = cutResult(*p.Result, width)
 				continue
 			}
-			if tooLong(p, width) {
+			if tooLong(p, width) && e.Note != agent.NoteSummary {
 				out[i].Parts[j] = agent.Part{Type: agent.PartText, Text: described(p)}
 				continue
 			}

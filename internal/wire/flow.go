@@ -28,6 +28,8 @@ type FlowAnswer struct {
 	Text   string          `json:"text,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  *agent.Error    `json:"error,omitempty"`
+	// Files are files of the session that the run gives back with its result.
+	Files []agent.File `json:"files,omitempty"`
 	// ArgumentErrors, RuleMatches, Digests and ParkRequests are those of [Reply], for the calls
 	// of Steps.
 	ArgumentErrors []string      `json:"argument_errors,omitempty"`
@@ -40,6 +42,8 @@ type FlowAnswer struct {
 type FlowStep struct {
 	agent.ToolCall
 	StepOptions
+	// Files are the files of the session that the step passes on.
+	Files []agent.File `json:"files,omitempty"`
 	// OriginRun is the run that made the step first, if that is another one and nobody knows whether
 	// the step had its effect. Its idempotency key stays that run's.
 	OriginRun string `json:"origin_run,omitempty"`

@@ -57,6 +57,9 @@ type ParentOrder struct {
 	By         string          `json:"by,omitempty"`
 	// Reason says why. In a resume it is a message to the receiver's model.
 	Reason string `json:"reason,omitempty"`
+	// Files, in a resume, come with the message: parts with files of the receiver's session, to which
+	// the sender has copied them.
+	Files []agent.Part `json:"files,omitempty"`
 	// FromSummary, in a resume, lets the receiver's next turn begin from a summary.
 	FromSummary bool `json:"from_summary,omitempty"`
 	// ReportEnd asks the receiver to report its end by a signal. The sender continues as new

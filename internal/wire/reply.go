@@ -23,6 +23,8 @@ type Reply struct {
 	Cost          agent.USD `json:"cost_usd,omitempty"`
 	// Output is the answer as JSON, if the agent has a schema and the answer fits it.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Returned are the files of the session that the answer gives back.
+	Returned []agent.File `json:"returned,omitempty"`
 	// OutputError says how the answer does not fit the schema.
 	OutputError string `json:"output_error,omitempty"`
 	// ArgumentErrors say how each call's arguments do not fit its tool's schema, in the order of
@@ -34,9 +36,15 @@ type Reply struct {
 	// Digests are the digests of each call's arguments, in the order of the calls in Parts;
 	// absent if all arguments are short.
 	Digests []CallDigests `json:"digests,omitempty"`
+	// Files are the files of the session that each call passes on, in the order of the calls in
+	// Parts; absent if none does.
+	Files [][]agent.File `json:"files,omitempty"`
 	// ParkRequests are the calls of await_resumption in Parts, in order, with their arguments
 	// parsed.
 	ParkRequests []ParkRequest `json:"park_requests,omitempty"`
+	// ShownFiles are the first calls of show_file in Parts, in order, with the file that each asks
+	// for; absent if the model was not offered the tool.
+	ShownFiles []ShownFile `json:"shown_files,omitempty"`
 	// Compaction says what a summary replaces. It is set if the summary was made because the
 	// conversation is too long.
 	Compaction *agent.Compaction `json:"compaction,omitempty"`
@@ -50,6 +58,15 @@ type Reply struct {
 type CallDigests struct {
 	Same  string `json:"same"`  // equal for equal calls, however their JSON is written
 	Shown string `json:"shown"` // what people compare, see [agent.Request.Digest]
+}
+
+// ShownFile is a call of show_file. The activity that called the model finds the file, since it
+// has the log.
+type ShownFile struct {
+	// File is the part with the file, of the run's own session; nil if there is none.
+	File *agent.Part `json:"file,omitempty"`
+	// Err says why there is none. The model gets it as the call's result.
+	Err string `json:"error,omitempty"`
 }
 
 // ParkRequest is a call of await_resumption, parsed by the activity that called the model. It is

@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -85,11 +86,12 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
-	params, err := m.params(req)
+	files := filebody.New(req.Files)
+	params, err := m.params(req, files)
 	if err != nil {
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", m.name, err)
 	}
-	opts := []option.RequestOption{option.WithJSONSet("stream", true)}
+	opts := []option.RequestOption{option.WithJSONSet("stream", true), option.WithMiddleware(files.Send)}
 	if m.signIn != nil {
 		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
 		if err != nil {

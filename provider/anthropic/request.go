@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -34,11 +34,11 @@ func (m *Model) mark() sdk.CacheControlEphemeralParam {
 }
 
 // params returns a request for the provider.
-func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
+func (m *Model) params(req *model.Request, files *filebody.Files) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{
 		Model:     req.Model,
 		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
-		Messages:  m.messages(req.Messages, req.Files),
+		Messages:  m.messages(req.Messages, files),
 
 		ServiceTier: sdk.MessageNewParamsServiceTier(m.tier),
 	}
@@ -113,7 +113,7 @@ func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
 
 // messages returns a conversation for the provider: turns of user and assistant. Results
 // of tools are the user's and come first.
-func (m *Model) messages(in []agent.Message, files map[string][]byte) []sdk.MessageParam {
+func (m *Model) messages(in []agent.Message, files *filebody.Files) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	say := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
@@ -169,14 +169,14 @@ func lastAsked(in []agent.Message) int {
 	return -1
 }
 
-func userBlocks(msg agent.Message, files map[string][]byte, id func(call string) string) []sdk.ContentBlockParamUnion {
+func userBlocks(msg agent.Message, files *filebody.Files, id func(call string) string) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
 		case p.Type == agent.PartFile && p.File != nil:
-			blocks = append(blocks, fileBlock(p.File, files[p.File.Digest]))
+			blocks = append(blocks, fileBlock(p.File, files))
 		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlocks(p.Result, id(p.Result.Call), files)...)
 		}
@@ -185,8 +185,8 @@ func userBlocks(msg agent.Message, files map[string][]byte, id func(call string)
 }
 
 // fileBlock returns a file that the model takes: an image, or else a PDF.
-func fileBlock(f *agent.File, data []byte) sdk.ContentBlockParamUnion {
-	encoded := base64.StdEncoding.EncodeToString(data)
+func fileBlock(f *agent.File, files *filebody.Files) sdk.ContentBlockParamUnion {
+	encoded := files.Base64(f.Digest)
 	if f.IsImage() {
 		return sdk.NewImageBlockBase64(f.MediaType, encoded)
 	}
@@ -202,10 +202,10 @@ const wordless = "The call failed and says nothing of why."
 
 // resultBlocks returns a tool's result with its files. If its call is missing, it returns what
 // the user would say, because the provider refuses such results.
-func resultBlocks(r *agent.ToolResult, id string, files map[string][]byte) []sdk.ContentBlockParamUnion {
+func resultBlocks(r *agent.ToolResult, id string, files *filebody.Files) []sdk.ContentBlockParamUnion {
 	var shown []sdk.ContentBlockParamUnion
 	for _, p := range r.Files {
-		shown = append(shown, fileBlock(p.File, files[p.File.Digest]))
+		shown = append(shown, fileBlock(p.File, files))
 	}
 	if id == "" {
 		return append([]sdk.ContentBlockParamUnion{sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))}, shown...)

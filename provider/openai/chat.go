@@ -13,16 +13,17 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/model"
 )
 
 // chatParams returns a request for Chat Completions.
-func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, error) {
+func (m *Model) chatParams(req *model.Request, files *filebody.Files) (sdk.ChatCompletionNewParams, error) {
 	format, held, instructions := m.hold(req)
 	p := sdk.ChatCompletionNewParams{
 		Model:       req.Model,
-		Messages:    m.chatMessages(req, instructions),
+		Messages:    m.chatMessages(req, files, instructions),
 		ServiceTier: sdk.ChatCompletionNewParamsServiceTier(m.with.ServiceTier),
 	}
 	if !m.with.NoStreamOptions {
@@ -94,7 +95,7 @@ const noted = "Noted."
 // chatMessages returns a conversation for Chat Completions. Consecutive texts of the user
 // become one message, because some models' templates require alternating roles. Results
 // follow their calls, which all servers require.
-func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.ChatCompletionMessageParamUnion {
+func (m *Model) chatMessages(req *model.Request, shown *filebody.Files, instructions string) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	user := func(text string, files []sdk.ChatCompletionContentPartUnionParam) {
 		if blank(text) && len(files) == 0 {
@@ -133,7 +134,7 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 				user(orphan(r), nil)
 			}
 		}
-		user(userText(msg), chatFiles(msg, req.Files))
+		user(userText(msg), chatFiles(msg, shown))
 	}
 	if mistral.MatchString(req.Model) {
 		return noting(out)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/base64"
 	"slices"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -9,10 +8,11 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 )
 
 // inputContent returns a user's message for Responses; nil for one without files.
-func inputContent(msg agent.Message, files map[string][]byte) (content responses.ResponseInputMessageContentListParam) {
+func inputContent(msg agent.Message, files *filebody.Files) (content responses.ResponseInputMessageContentListParam) {
 	if !slices.ContainsFunc(msg.Parts, func(p agent.Part) bool { return p.File != nil }) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func inputContent(msg agent.Message, files map[string][]byte) (content responses
 }
 
 // resultItem returns a tool's result for Responses: a text, unless it has files.
-func resultItem(r *agent.ToolResult, files map[string][]byte) responses.ResponseInputItemUnionParam {
+func resultItem(r *agent.ToolResult, files *filebody.Files) responses.ResponseInputItemUnionParam {
 	if len(r.Files) == 0 {
 		return responses.ResponseInputItemParamOfFunctionCallOutput(r.Text)
 	}
@@ -58,7 +58,7 @@ func resultItem(r *agent.ToolResult, files map[string][]byte) responses.Response
 }
 
 // chatFiles returns the files of a user's message for Chat Completions.
-func chatFiles(msg agent.Message, files map[string][]byte) (parts []sdk.ChatCompletionContentPartUnionParam) {
+func chatFiles(msg agent.Message, files *filebody.Files) (parts []sdk.ChatCompletionContentPartUnionParam) {
 	for _, p := range msg.Parts {
 		f := p.File
 		if f == nil {
@@ -95,8 +95,8 @@ func addContent(c *sdk.ChatCompletionUserMessageParamContentUnion, text string, 
 	*c = sdk.ChatCompletionUserMessageParamContentUnion{OfArrayOfContentParts: append(parts, files...)}
 }
 
-func dataURL(f *agent.File, files map[string][]byte) string {
-	return "data:" + f.MediaType + ";base64," + base64.StdEncoding.EncodeToString(files[f.Digest])
+func dataURL(f *agent.File, files *filebody.Files) string {
+	return "data:" + f.MediaType + ";base64," + files.Base64(f.Digest)
 }
 
 // fileName returns a file's name, which the API requires.

@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -136,16 +137,17 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 // expressed in it.
 func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.Delta)) (res *http.Response, into assembler, err error) {
 	// The SDK must not read the body, because its own types lose fields.
-	streamed := append([]option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res)}, m.auth...)
+	files := filebody.New(req.Files)
+	streamed := append([]option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res), option.WithMiddleware(files.Send)}, m.auth...)
 	if m.api == Responses {
-		params, err := m.responseParams(req)
+		params, err := m.responseParams(req, files)
 		if err != nil {
 			return nil, nil, err
 		}
 		_, err = m.responses.New(ctx, params, streamed...)
 		return res, &responseReply{emit: emit, received: map[spot]*words{}}, err
 	}
-	params, err := m.chatParams(req)
+	params, err := m.chatParams(req, files)
 	if err != nil {
 		return nil, nil, err
 	}

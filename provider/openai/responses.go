@@ -11,15 +11,16 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
 // responseParams returns a request for Responses. The provider stores nothing, because
 // the runtime keeps the conversation.
-func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams, error) {
+func (m *Model) responseParams(req *model.Request, files *filebody.Files) (responses.ResponseNewParams, error) {
 	// Not stored by the provider: the runtime keeps the conversation itself.
 	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false), ServiceTier: responses.ResponseNewParamsServiceTier(m.with.ServiceTier)}
-	p.Input.OfInputItemList = m.responseItems(req)
+	p.Input.OfInputItemList = m.responseItems(req, files)
 	if len(p.Input.OfInputItemList) == 0 {
 		return p, errors.New("there is no message to answer")
 	}
@@ -83,7 +84,7 @@ type reasoningItem struct {
 }
 
 // responseItems returns a conversation for Responses.
-func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemUnionParam {
+func (m *Model) responseItems(req *model.Request, files *filebody.Files) []responses.ResponseInputItemUnionParam {
 	var out []responses.ResponseInputItemUnionParam
 	say := func(text string, role responses.EasyInputMessageRole) {
 		if !blank(text) {
@@ -100,7 +101,7 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 		shown := agent.Message{Parts: slices.Clip(msg.Parts)}
 		for _, r := range results(msg) {
 			if known := id(i, r.Call); known != "" {
-				item := resultItem(r, req.Files)
+				item := resultItem(r, files)
 				item.OfFunctionCallOutput.CallID = param.NewOpt(known)
 				out = append(out, item)
 			} else {
@@ -108,7 +109,7 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 				shown.Parts = append(shown.Parts, r.Files...)
 			}
 		}
-		if content := inputContent(shown, req.Files); len(content) > 0 {
+		if content := inputContent(shown, files); len(content) > 0 {
 			out = append(out, responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser))
 		} else {
 			say(userText(msg), responses.EasyInputMessageRoleUser)

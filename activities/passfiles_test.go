@@ -1,0 +1,76 @@
+package activities
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdktest "go.temporal.io/sdk/testsuite"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// copies runs the activity.
+func (s shelf) copies(in CopyFilesInput) (out CopiedFiles, err error) {
+	s.t.Helper()
+	var suite sdktest.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	CopyFiles.Register(env, s.d.copyFiles)
+	v, err := env.ExecuteActivity(CopyFiles.Name, in)
+	if err == nil {
+		err = v.Get(&out)
+	}
+	return out, err
+}
+
+// Files are copied between a run and its sub-agent alone, and only those of the session that they are
+// copied from. One that is gone is a text.
+func TestFilesAreCopied(t *testing.T) {
+	s := newShelf(t)
+	plan, gone := s.put("plan.pdf", "application/pdf", []byte("%PDF-1.4")), s.put("gone.pdf", "application/pdf", []byte("%PDF-1.5"))
+	plan.Text = "the plan"
+	missing := *gone.File
+	missing.Digest = strings.Repeat("0", 64)
+	gone.File = &missing
+	foreign := *plan.File
+	foreign.Session = "victim"
+	in := CopyFilesInput{From: "s", To: "s/b-1", Parts: []agent.Part{plan, gone, {Type: agent.PartFile, File: &foreign}}}
+	for range 2 { // repeating it changes nothing
+		out, err := s.copies(in)
+		require.NoError(t, err)
+		require.Len(t, out.Parts, 2)
+		require.Equal(t, "the plan", out.Parts[0].Text)
+		require.Equal(t, "s/b-1", out.Parts[0].File.Session)
+		require.Regexp(t, `^\[gone.pdf#00000000 \(application/pdf, 8 bytes\): it was deleted\]$`, out.Parts[1].Text)
+		data, err := s.d.Log.File(context.Background(), out.Parts[0].File)
+		require.NoError(t, err)
+		require.Equal(t, "%PDF-1.4", string(data))
+	}
+	huge := *plan.File
+	huge.Size = agent.MaxFile
+	many := agent.Part{Type: agent.PartFile, File: &huge}
+	out, err := s.copies(CopyFilesInput{From: "s", To: "s/b-1", Parts: []agent.Part{many, many, many, many}})
+	require.NoError(t, err)
+	require.Contains(t, out.Parts[3].Text, "too large to be copied with the others")
+	_, err = s.copies(CopyFilesInput{From: "s/b-1", To: "s", Parts: []agent.Part{plan}})
+	require.NoError(t, err)
+	for _, to := range []string{"s", "t", "t/b-1", "s/b-1/c-1", "sb-1", "s/"} {
+		_, err := s.copies(CopyFilesInput{From: "s", To: to, Parts: []agent.Part{plan}})
+		require.ErrorContains(t, err, "neither is the other's parent", to)
+	}
+}
+
+// An answer gives back what it names as a word or by its handle.
+func TestWhatAnAnswerNames(t *testing.T) {
+	f := &agent.File{Digest: strings.Repeat("ab", 32), Name: "map.pdf"}
+	for text, named := range map[string]bool{
+		"See map.pdf.": true, "map.pdf": true, "(map.pdf)": true, "bitmap.pdf, and map.pdf": true,
+		"bitmap.pdf": false, "map.pdfx": false, "The map is done": false, "": false,
+	} {
+		require.Equal(t, named, mentions(text, f.Name), text)
+	}
+	require.True(t, hasHandle("It is map.pdf#abababab.", f))
+	require.False(t, hasHandle("It is map.pdf#abababaa, or #abab", f))
+	require.False(t, mentions("a b", "a"), "too short to be meant")
+}

@@ -1,0 +1,92 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
+)
+
+// parentSession returns the session of the workflow that has started this one; empty if none has.
+func parentSession(info *workflow.Info) string {
+	if info.ParentWorkflowExecution == nil {
+		return ""
+	}
+	return info.ParentWorkflowExecution.ID
+}
+
+// takeFiles copies the files of the start that are the parent's into this run's session, once the run
+// has claimed its head: so whatever becomes of the run, its deletion finds the copies. It returns the
+// input, or nil if the input comes with the copies.
+func (r *run) takeFiles(ctx workflow.Context, in loop.Opened) loop.Input {
+	from, parts := r.state.FilesOfParent()
+	if in.Err != nil || len(parts) == 0 {
+		return in
+	}
+	r.copyFiles(ctx, activities.CopyFilesInput{From: from, To: r.state.Session, Parts: parts}, func(parts []agent.Part, err *agent.Error) loop.Input {
+		in.Parts, in.Err = parts, err
+		return in
+	})
+	return nil
+}
+
+// copyFiles copies files from one session into another.
+func (r *run) copyFiles(ctx workflow.Context, in activities.CopyFilesInput, input func([]agent.Part, *agent.Error) loop.Input) {
+	r.copyWith(ctx, in, readLogOptions(), input)
+}
+
+func (r *run) copyWith(ctx workflow.Context, in activities.CopyFilesInput, o workflow.ActivityOptions, input func([]agent.Part, *agent.Error) loop.Input) {
+	start(ctx, r, activityCall[activities.CopyFilesInput, activities.CopiedFiles]{activity: activities.CopyFiles, in: in, options: o, lane: activities.StoreLane, countLostWorkers: o.ScheduleToCloseTimeout == 0}, func(o activities.CopiedFiles, err *agent.Error) loop.Input {
+		return input(o.Parts, err)
+	})
+}
+
+// orderCopyTime bounds how long an order waits for copies of its files. Other orders wait behind it, a
+// hold's too, so a store that is away must not keep them.
+const orderCopyTime = 30 * time.Second
+
+// copyForOrder copies the files of an order into the session of a child that has begun. The order comes
+// after it in the outbox.
+func (r *run) copyForOrder(ctx workflow.Context, session string, order *wire.ParentOrder) {
+	in := activities.CopyFilesInput{From: r.state.Session, To: session, Parts: order.Files}
+	o := minuteOptions()
+	o.ScheduleToCloseTimeout = orderCopyTime
+	r.enqueue(session, func() {
+		r.copyWith(ctx, in, o, func(parts []agent.Part, err *agent.Error) loop.Input {
+			if order.Files = parts; err != nil {
+				order.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+			}
+			r.sendNext(session)
+			return nil
+		})
+	})
+}
+
+// notCopied are the words for files that could not be copied.
+func notCopied(err *agent.Error) string {
+	return "[the files could not be copied: " + string(err.Code) + "]"
+}
+
+// childEnded returns the end of a child, or nil if it comes with copies of the files that the child
+// gives back.
+func (r *run) childEnded(ctx workflow.Context, session string, o *agent.Outcome) loop.Input {
+	ended := loop.ChildEnded{Session: session, Outcome: o}
+	if len(o.Files) == 0 {
+		return ended
+	}
+	in := activities.CopyFilesInput{From: session, To: r.state.Session}
+	for _, f := range o.Files[:min(len(o.Files), agent.MaxFiles)] {
+		in.Parts = append(in.Parts, agent.Part{Type: agent.PartFile, File: &f})
+	}
+	r.copyFiles(ctx, in, func(parts []agent.Part, err *agent.Error) loop.Input {
+		if ended.Files = parts; err != nil { // the result counts all the same
+			ended.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+		}
+		return ended
+	})
+	return nil
+}

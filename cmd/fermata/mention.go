@@ -58,7 +58,7 @@ func mentioned(word string) (path, why string) {
 		info, err := os.Stat(try)
 		switch {
 		case err != nil:
-		case info.Mode().IsRegular() && secret(try):
+		case info.Mode().IsRegular() && isSecret(try):
 			why = "usually holds secrets, and a model would read it; fermata send --file shows it nevertheless"
 		case info.Mode().IsRegular():
 			return try, ""
@@ -72,9 +72,9 @@ func mentioned(word string) (path, why string) {
 	return "", why
 }
 
-// secret reports whether a file usually holds secrets, by the name that was written or by that of
+// isSecret reports whether a file usually holds secrets, by the name that was written or by that of
 // what it leads to. A pasted line may name one that nobody meant.
-func secret(path string) bool {
+func isSecret(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		target, err = filepath.Abs(target)

@@ -84,17 +84,26 @@ func (c canaries) addNames(f client.FileInput) {
 // in lists what is found in the files of a folder, and in their names.
 func (c canaries) in(t *testing.T, dir string) (found []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
+	for _, path := range filesIn(t, dir) {
 		data, err := os.ReadFile(path)
+		require.NoError(t, err)
 		for of, canary := range c {
 			if bytes.Contains(data, canary) || bytes.Contains([]byte(path), canary) {
 				found = append(found, fmt.Sprintf("%s: %s", path, of))
 			}
 		}
+	}
+	return found
+}
+
+// filesIn lists the files of a folder, and of those below it.
+func filesIn(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			paths = append(paths, path)
+		}
 		return err
 	}))
-	return found
+	return paths
 }

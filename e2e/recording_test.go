@@ -69,7 +69,7 @@ func TestEveryProviderGetsFiles(t *testing.T) {
 	for i, dir := range dirs {
 		servers[i].Stop()
 		require.Empty(t, content.in(t, dir), "bytes are in no database, not even for a time")
-		require.NotEmpty(t, canaries{"session": []byte("anthropic-talk")}.in(t, dir), "the test looks where it should")
+		require.NotEmpty(t, canaries{"the workers' task queue": []byte("anthropic-")}.in(t, dir), "the test looks where it should")
 		vacuum(t, dir)
 		require.Empty(t, names.in(t, dir))
 	}
@@ -312,4 +312,6 @@ func (c *conversation) deletes(t *testing.T, s *stage, where recordedPlace, sess
 	}
 	require.Empty(t, c.content.in(t, where.Dir))
 	require.Empty(t, c.names.in(t, where.Dir))
+	// Chunks are packed, so words are not found in them.
+	require.Empty(t, filesIn(t, filepath.Join(where.Dir, "store", "chunks")))
 }

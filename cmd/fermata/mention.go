@@ -59,7 +59,7 @@ func mentioned(word string) (path, why string) {
 		switch {
 		case err != nil:
 		case info.Mode().IsRegular() && isSecret(try):
-			why = "usually holds secrets, and a model would read it; fermata send --file shows it nevertheless"
+			return "", "usually holds secrets, and a model would read it; fermata send --file shows it nevertheless"
 		case info.Mode().IsRegular():
 			return try, ""
 		default: // reading a pipe or a device may never end

@@ -15,7 +15,7 @@ import (
 
 // What a text of Responses cites, in the forms of the API. The places count characters.
 const (
-	grüße      = "Grüße 🌞: Rom."
+	greeting   = "Grüße 🌞: Rom."
 	urlOfRom   = `{"type":"url_citation","start_index":9,"end_index":12,"url":"https://a.example/rom","title":"Röm"}`
 	fileAtEnd  = `{"type":"file_citation","index":13,"file_id":"file-1","filename":"notes.md"}`
 	ofSandbox  = `{"type":"container_file_citation","start_index":0,"end_index":5,"container_id":"c","file_id":"cfile_1","filename":"plot.png"}`
@@ -50,7 +50,7 @@ func pieces(p agent.Part) (list []string) {
 }
 
 func TestResponseCitations(t *testing.T) {
-	p := replied(t, created, written("output_text", 0, grüße), done(0, content(grüße, strings.Join([]string{urlOfRom, fileAtEnd, ofSandbox, madeByCode, urlOfRom}, ","))))
+	p := replied(t, created, written("output_text", 0, greeting), done(0, content(greeting, strings.Join([]string{urlOfRom, fileAtEnd, ofSandbox, madeByCode, urlOfRom}, ","))))
 	require.Equal(t, []agent.Citation{
 		{Start: 14, End: 17, URL: "https://a.example/rom", Title: "Röm"},
 		{Start: 18, End: 18, Title: "notes.md"},
@@ -61,9 +61,9 @@ func TestResponseCitations(t *testing.T) {
 	require.Empty(t, p.Raw, "the server does not demand it back")
 
 	// Places count within one piece of content.
-	p = replied(t, created, done(0, content("Grüße. ", urlOfRom[:0], grüße, urlOfRom)))
+	p = replied(t, created, done(0, content("Grüße. ", urlOfRom[:0], greeting, urlOfRom)))
 	require.Equal(t, []string{"Rom"}, pieces(p))
-	require.Equal(t, "Grüße. "+grüße, p.Text)
+	require.Equal(t, "Grüße. "+greeting, p.Text)
 }
 
 // Some servers send citations only as events, or a text that differs from what they streamed.
@@ -71,14 +71,14 @@ func TestResponseCitationsOfImitations(t *testing.T) {
 	noted := func(c string) string {
 		return `{"type":"response.output_text.annotation.added","output_index":0,"content_index":0,"annotation_index":0,"annotation":` + c + `}`
 	}
-	p := replied(t, created, written("output_text", 0, grüße), noted(urlOfRom), done(0, content(grüße, "")))
+	p := replied(t, created, written("output_text", 0, greeting), noted(urlOfRom), done(0, content(greeting, "")))
 	require.Equal(t, []string{"Rom"}, pieces(p))
-	p = replied(t, created, written("output_text", 0, grüße), noted(urlOfRom))
+	p = replied(t, created, written("output_text", 0, greeting), noted(urlOfRom))
 	require.Equal(t, []string{"Rom"}, pieces(p), "the item never came")
-	p = replied(t, created, written("output_text", 0, grüße), noted(urlOfRom), noted(ofSandbox), done(0, content(grüße, ofSandbox)))
+	p = replied(t, created, written("output_text", 0, greeting), noted(urlOfRom), noted(ofSandbox), done(0, content(greeting, ofSandbox)))
 	require.Equal(t, []string{"Grüße"}, pieces(p), "the item has all")
-	p = replied(t, created, written("output_text", 0, "x"+grüße), done(0, content(grüße, urlOfRom)))
-	require.Equal(t, []string{"x" + grüße}, pieces(p), "the place is one of another text")
+	p = replied(t, created, written("output_text", 0, "x"+greeting), done(0, content(greeting, urlOfRom)))
+	require.Equal(t, []string{"x" + greeting}, pieces(p), "the place is one of another text")
 }
 
 // Chat Completions have citations in the chunks, or in the whole message.
@@ -90,16 +90,16 @@ func TestChatCitations(t *testing.T) {
 	}
 	m, _ := serve(t, standin.Drip(stream(begin, text("Grüße"), text(" 🌞: Rom."), chunk(cites), chunk(cites), because("stop"), end), 0))
 	reply, _ := standin.Reply(t, m, ask("How is Rome?"))
-	require.Equal(t, []agent.Part{{Type: agent.PartText, Text: grüße, Citations: want}}, reply.Parts)
+	require.Equal(t, []agent.Part{{Type: agent.PartText, Text: greeting, Citations: want}}, reply.Parts)
 
-	b, _ := json.Marshal(grüße)
+	b, _ := json.Marshal(greeting)
 	m, _ = serve(t, standin.Answer(200, "application/json", `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":`+string(b)+`,`+cites[1:]+`}]}`))
 	reply, _ = standin.Reply(t, m, ask("How is Rome?"))
-	require.Equal(t, []agent.Part{{Type: agent.PartText, Text: grüße, Citations: want}}, reply.Parts)
+	require.Equal(t, []agent.Part{{Type: agent.PartText, Text: greeting, Citations: want}}, reply.Parts)
 
-	m, _ = serve(t, standin.Drip(stream(begin, text("<think>Hm.</think>"+grüße), chunk(cites), because("stop"), end), 0))
+	m, _ = serve(t, standin.Drip(stream(begin, text("<think>Hm.</think>"+greeting), chunk(cites), because("stop"), end), 0))
 	reply, _ = standin.Reply(t, m, ask("How is Rome?"))
-	require.Equal(t, grüße, reply.Parts[1].Text[reply.Parts[1].Citations[0].Start:reply.Parts[1].Citations[0].End], "the place may count the thinking")
+	require.Equal(t, greeting, reply.Parts[1].Text[reply.Parts[1].Citations[0].Start:reply.Parts[1].Citations[0].End], "the place may count the thinking")
 }
 
 // Places outside the text, sources that are none, and far too many: the reply is one, and
@@ -109,16 +109,16 @@ func TestHostileCitations(t *testing.T) {
 	for i := range 100_000 {
 		list = append(list, fmt.Sprintf(`{"type":"url_citation","start_index":0,"end_index":5,"url":"https://a.example/%d","title":"A"}`, i))
 	}
-	p := replied(t, created, written("output_text", 0, grüße), done(0, content(grüße, strings.Join(list, ","))))
+	p := replied(t, created, written("output_text", 0, greeting), done(0, content(greeting, strings.Join(list, ","))))
 	require.Len(t, p.Citations, agent.MaxCitations)
 	require.Equal(t, 100_000-agent.MaxCitations, p.Uncited)
 	for _, place := range []string{`"start_index":3,"end_index":99`, `"start_index":5,"end_index":3`, `"start_index":-3,"end_index":3`, `"start_index":"x"`, `"start_index":99999999999999999999`} {
-		p = replied(t, created, done(0, content(grüße, `{"type":"url_citation","url":"https://a.example","title":"A",`+place+`}`)))
-		require.Equal(t, agent.Part{Type: agent.PartText, Text: grüße, Uncited: 1}, p, place)
+		p = replied(t, created, done(0, content(greeting, `{"type":"url_citation","url":"https://a.example","title":"A",`+place+`}`)))
+		require.Equal(t, agent.Part{Type: agent.PartText, Text: greeting, Uncited: 1}, p, place)
 	}
 	for _, url := range []string{"javascript:alert(1)", "data:text/html,x", `https://a.example/\u0007`, `https://a.example/\u202e`, "https://", "https://bank.example@b.example/", "https://a.example/" + strings.Repeat("x", agent.MaxCitedURL)} {
-		p = replied(t, created, done(0, content(grüße, `{"type":"url_citation","start_index":0,"end_index":5,"title":"A","url":"`+url+`"}`)))
-		require.Equal(t, agent.Part{Type: agent.PartText, Text: grüße, Uncited: 1}, p, url)
+		p = replied(t, created, done(0, content(greeting, `{"type":"url_citation","start_index":0,"end_index":5,"title":"A","url":"`+url+`"}`)))
+		require.Equal(t, agent.Part{Type: agent.PartText, Text: greeting, Uncited: 1}, p, url)
 	}
 	m, _ := serve(t, standin.Drip(stream(begin, text("x"), chunk(`{"annotations":{"a":[1]}}`), chunk(`{"annotations":[1,null,"x",{}]}`), because("stop"), end), 0))
 	reply, _ := standin.Reply(t, m, ask("How is Rome?"))

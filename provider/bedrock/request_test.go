@@ -258,7 +258,7 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"[Bericht für 2026.pdf (application/pdf, 8 bytes): it is left out, since newer files need the room]", "", "Hm.",
+		"[Bericht für 2026.pdf#e16fa5d9 (application/pdf, 8 bytes): it is left out, since newer files need the room]", "", "Hm.",
 		"document-2", "Bericht-f-r-2026-3", "document-4", "Bericht-f-r-2026-5", "document-6", "See the document.", "",
 	}, said)
 }

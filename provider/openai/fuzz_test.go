@@ -29,7 +29,7 @@ func FuzzChat(f *testing.F) {
 	f.Add(429, uint8(1), []byte(`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`))
 	f.Add(400, uint8(1), []byte(`[{"error":{"code":400,"message":"a\nb"}}]`))
 	f.Add(200, uint8(2), []byte("<html>"))
-	f.Add(200, uint8(0), []byte(stream(begin, text(grüße), chunk(`{"annotations":[{"type":"url_citation","url_citation":`+urlOfRom+`}]}`), because("stop"), end)))
+	f.Add(200, uint8(0), []byte(stream(begin, text(greeting), chunk(`{"annotations":[{"type":"url_citation","url_citation":`+urlOfRom+`}]}`), because("stop"), end)))
 	fuzz(f, openai.ChatCompletions)
 }
 
@@ -48,7 +48,7 @@ func FuzzResponses(f *testing.F) {
 	f.Add(200, uint8(0), []byte(events(`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"no"}}}`)))
 	f.Add(200, uint8(1), []byte(`{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[{"type":"reasoning","encrypted_content":"x","summary":[{"text":"hm"}]},{"type":"message","content":[{"type":"refusal","refusal":"No."}]}],"usage":{"input_tokens":-1}}`))
 	f.Add(500, uint8(1), []byte(`{"error":{"message":"no","type":"server_error"}}`))
-	f.Add(200, uint8(0), []byte(events(created, written("output_text", 0, grüße), done(0, content(grüße, urlOfRom+","+fileAtEnd, "x", ofSandbox)), ended("completed", ""))))
+	f.Add(200, uint8(0), []byte(events(created, written("output_text", 0, greeting), done(0, content(greeting, urlOfRom+","+fileAtEnd, "x", ofSandbox)), ended("completed", ""))))
 	fuzz(f, openai.Responses)
 }
 

@@ -83,6 +83,7 @@ func (s *stage) tour() []spoken {
 		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a, "--file", notes}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
 		{"files", 0, []string{a}}, {"files", 0, []string{a, filepath.Base(notes), "-o", filepath.Join(dir, "Köln.md")}},
+		{"artifacts", 0, []string{a}}, {"artifacts", 6, []string{a, "Köln.md", "-o", filepath.Join(dir, "Plan.md")}},
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},
@@ -141,7 +142,7 @@ func TestJSONOfEveryCommand(t *testing.T) {
 	s.works(pay())
 	s.walk(func(one spoken, r ran) {
 		last := objects(t, r.out)
-		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls"}, one.name) || r.exit == 3 {
+		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts"}, one.name) || r.exit == 3 {
 			require.NotEmpty(t, last, "%v: %s", one, r.err)
 		}
 		if r.exit > 4 || r.exit == 2 {

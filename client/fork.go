@@ -26,10 +26,12 @@ type ForkOptions struct {
 	// nothing to answer there, such as after a completed run.
 	Text string
 	// Edit replaces the last message of a person before the checkpoint with Text. The files
-	// of that message stay, unless there are Files. Of a flow, Text replaces the input: the
-	// results of its steps count where the step has the same arguments.
+	// of that message stay, unless there are Files. Of a flow, Text replaces the input, and
+	// files stay likewise: the results of its steps count where the step has the same
+	// arguments.
 	Edit bool
-	// Files go to the model with Text. [PreparedRun.Start] stores them with the run's session.
+	// Files go to the model with Text. Of a flow, they need Edit, and are those of the new
+	// input. [PreparedRun.Start] stores them with the run's session.
 	Files []FileInput
 	// Redo are paths of a flow's steps that are made again although they have results; the
 	// path of a scope names all steps in it. See [Client.Steps].
@@ -69,11 +71,25 @@ func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
 	if err == nil && len(parts) == 0 {
 		parts, err = a.client.ownParts(ctx, a.session, a.kept)
 	}
+	if err == nil && start.From.ReplaceInput {
+		err = onlyFiles(parts)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("starting the run: %w", err)
 	}
 	start.Input.Parts = parts
 	return a.client.start(ctx, a.session, start)
+}
+
+// onlyFiles returns an error if a text stands for a deleted file. A flow's input is the last text of
+// its start, so the function would get that text.
+func onlyFiles(parts []agent.Part) error {
+	for _, p := range parts {
+		if p.File == nil {
+			return agent.Errorf(agent.CodeChunkMissing, "a file of the flow's input is not kept: %s; name the files of the new input", p.Text).WithPath("files")
+		}
+	}
+	return nil
 }
 
 // Session returns the id of the session in which the run will be.
@@ -123,13 +139,22 @@ func forkPoint(view *store.View, session string, o ForkOptions) (point agent.Che
 	if err == nil && o.Start {
 		point, err = journal.First(view, point.Run)
 	}
-	if err == nil && o.Edit && !journal.IsFlow(view.UpTo(point.Seq())) {
-		point, replaced, err = journal.BeforeLastMessage(view, point)
+	if err == nil && o.Edit {
+		point, replaced, err = edited(view, point)
 	}
 	if err != nil {
 		return point, replaced, fmt.Errorf("forking session %s: %w", session, err)
 	}
 	return point, replaced, nil
+}
+
+// edited returns the checkpoint at which a run with an edited message begins, and the message. A
+// flow's message is its input, which is replaced at any checkpoint.
+func edited(view *store.View, point agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
+	if at := view.UpTo(point.Seq()); journal.IsFlow(at) {
+		return point, journal.FlowInput(at), nil
+	}
+	return journal.BeforeLastMessage(view, point)
 }
 
 // newSession returns the id of a session that does not exist yet: the given one, or a new
@@ -264,8 +289,8 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 	default:
 		point, err = find(view, session, o.Checkpoint)
 	}
-	if err == nil && o.Edit && !o.Start && !journal.IsFlow(view.UpTo(point.Seq())) {
-		point, replaced, err = journal.BeforeLastMessage(view, point)
+	if err == nil && o.Edit && !o.Start {
+		point, replaced, err = edited(view, point)
 	}
 	if err != nil {
 		return point, replaced, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)
@@ -287,8 +312,8 @@ func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, replaced a
 		}
 		name = first.Agent
 	}
-	if len(o.Files) > 0 && journal.IsFlow(view.UpTo(point.Seq())) {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "agent %s is a flow, which takes no files", name).WithPath("files")
+	if len(o.Files) > 0 && !o.Edit && journal.IsFlow(view.UpTo(point.Seq())) {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "a flow takes files only with its start: edit its input to fork it with other files").WithPath("files")
 	}
 	if o.Text == "" && (o.Edit || len(o.Files) == 0 && !journal.NeedsReply(view, point)) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "at %s the model has nothing to answer, so that a message is needed", point.ID).WithPath("input")

@@ -15,8 +15,8 @@ import (
 //
 //   - the In of a flow: the input, and the files of the start, or those that a model or a flow gives
 //     to this one;
-//   - the Out of [Tool], [Do] and [Agent]: the result, and the files that the tool has shown, or that
-//     the agent's answer gives back;
+//   - the Out of [Tool], [Do] and [Agent]: the result, and the files that the tool has shown, that the
+//     code has added with [tool.Call.AddFile], or that the agent's answer gives back;
 //   - the Out of a flow: the result, and files of its input or its steps that the run gives back.
 //
 // Files are the same each time that the function runs, and in a fork. [AgentOptions] gives them to an
@@ -45,7 +45,12 @@ func (w *WithFiles[T]) isText() bool                     { return isText[T]() }
 func (w *WithFiles[T]) inner() reflect.Type              { return inner[T]() }
 
 // withFiles is a WithFiles.
-type withFiles interface{ done() (play.Done, error) }
+type withFiles interface {
+	done() (play.Done, error)
+	value() any
+}
+
+func (w WithFiles[T]) value() any { return w.Value }
 
 func (w WithFiles[T]) done() (play.Done, error) {
 	d, err := done(w.Value)

@@ -71,6 +71,43 @@ func TestAFlowGetsAndReturnsFiles(t *testing.T) {
 	}
 }
 
+// Code of the flow's own returns a value beside the files that it adds. Files that it returns are no
+// way to add some.
+func TestDoReturnsAValueWithFiles(t *testing.T) {
+	type both struct {
+		Pages pages  `json:"pages"`
+		Text  string `json:"text"`
+	}
+	f := flow.New("own", func(c flow.Context, in flow.WithFiles[string]) (flow.WithFiles[both], error) {
+		var out flow.WithFiles[both]
+		counted, err := flow.Do(c, "count", func(ctx context.Context, c *tool.Call) (flow.WithFiles[pages], error) {
+			return flow.WithFiles[pages]{Value: pages{7}, Files: in.Files}, c.AddFile(ctx, agent.FileInput{Name: "own.pdf", Data: []byte("%PDF-1.4 own")})
+		}, nil)
+		if err != nil {
+			return out, err
+		}
+		said, err := flow.Do(c, "say", func(context.Context, *tool.Call) (flow.WithFiles[string], error) {
+			return flow.WithFiles[string]{Value: "hello"}, nil
+		}, nil)
+		return flow.WithFiles[both]{Value: both{counted.Value, said.Value}, Files: append(counted.Files, said.Files...)}, err
+	}, nil)
+	out := painter(t, f).Start("own", "go", &client.StartOptions{Files: []client.FileInput{photo}}).Completed()
+	require.JSONEq(t, `{"pages":{"pages":7},"text":"hello"}`, string(out.Output))
+	require.Len(t, out.Files, 1)
+	require.Equal(t, "own.pdf", out.Files[0].Name)
+}
+
+// A flow that takes no files fails if it is started with some: it would complete without them.
+func TestAFlowThatTakesNoFilesFailsWithSome(t *testing.T) {
+	f := flow.New("plain", func(_ flow.Context, in string) (string, error) { return in, nil }, nil)
+	s := painter(t, f)
+	require.Equal(t, "go", s.Start("plain", "go", nil).Completed().Text)
+	out := s.Start("plain", "go", &client.StartOptions{Files: []client.FileInput{photo}}).Ended()
+	require.Equal(t, agent.StatusFailed, out.Status)
+	require.Equal(t, agent.CodeInvalidInput, out.Error.Code)
+	require.Contains(t, out.Error.Message, "the run was started with 1 files, and the flow plain takes none")
+}
+
 // A file that a function has read from a text, and that no step has shown, is nobody's to give.
 func TestAFlowReturnsOnlyFilesThatItWasShown(t *testing.T) {
 	f := flow.New("thief", func(_ flow.Context, in agent.File) (flow.WithFiles[string], error) {
@@ -105,4 +142,40 @@ func TestRehearseWithFiles(t *testing.T) {
 	require.NoError(t, r.Err)
 	require.Equal(t, "read", r.Text)
 	require.Equal(t, []agent.File{back}, r.Files)
+}
+
+// A rehearsal also takes values with files whose type the test knows, and runs code that stores files.
+func TestRehearseWithTypedFiles(t *testing.T) {
+	f := flow.New("typed", func(c flow.Context, in flow.WithFiles[pages]) (flow.WithFiles[pages], error) {
+		own, err := flow.Do(c, "own", func(ctx context.Context, c *tool.Call) (flow.WithFiles[pages], error) {
+			if err := c.SaveArtifact(ctx, agent.FileInput{Name: "report.md", Data: []byte("# Report")}); err != nil {
+				return flow.WithFiles[pages]{}, err
+			}
+			return flow.WithFiles[pages]{Value: pages{5}}, c.AddFile(ctx, agent.FileInput{Name: "own.pdf", Data: []byte("%PDF-1.4 own")})
+		}, nil)
+		if err != nil {
+			return own, err
+		}
+		drawn, err := flow.Tool[flow.WithFiles[pages]](c, "paint", nil, nil)
+		all := append(append(in.Files, own.Files...), drawn.Files...)
+		return flow.WithFiles[pages]{Value: pages{in.Value.Pages + own.Value.Pages + drawn.Value.Pages}, Files: all}, err
+	}, &flow.Options{Tools: []string{"paint"}})
+	given, drawn := agent.File{Session: "s", Digest: digest('a'), Name: "in.pdf"}, agent.File{Session: "s", Digest: digest('b'), Name: "map.pdf"}
+	r := testsuite.Rehearse(t, f, flow.WithFiles[pages]{Value: pages{1}, Files: []agent.File{given}}, func(s testsuite.RehearsedStep) (any, error) {
+		if s.Name == "own" {
+			return s.Do(t.Context())
+		}
+		return flow.WithFiles[pages]{Value: pages{2}, Files: []agent.File{drawn}}, nil
+	})
+	require.NoError(t, r.Err)
+	require.JSONEq(t, `{"pages":8}`, string(r.Output))
+	require.Len(t, r.Files, 3)
+	require.Equal(t, given, r.Files[0])
+	require.Equal(t, "own.pdf", r.Files[1].Name)
+	require.Equal(t, "application/pdf", r.Files[1].MediaType)
+	require.Equal(t, drawn, r.Files[2])
+
+	plain := flow.New("plain", func(_ flow.Context, in string) (string, error) { return in, nil }, nil)
+	r = testsuite.Rehearse(t, plain, flow.WithFiles[string]{Value: "go", Files: []agent.File{given}}, nil)
+	require.ErrorIs(t, r.Err, agent.CodeInvalidInput)
 }

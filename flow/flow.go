@@ -70,9 +70,9 @@ const (
 // New makes a flow of a function. name is the agent's name. The function's input is read from the
 // run's input: as JSON or, if In is a string, as text. Its result becomes the run's output or, if
 // Out is a string, its text; the schema of the output comes from Out. Files of the input and of the
-// result are in a [WithFiles]. An error of the function
-// fails the run with the code [agent.CodeFlowFailed], or with the error's own code if it is an
-// [agent.Error].
+// result are in a [WithFiles]; with any other In, a run that was started with files fails with
+// [agent.CodeInvalidInput]. An error of the function fails the run with the code
+// [agent.CodeFlowFailed], or with the error's own code if it is an [agent.Error].
 func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options) Flow {
 	if o == nil {
 		o = &Options{}
@@ -93,9 +93,9 @@ func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options
 		f.def.Description = strings.TrimSpace(f.def.Description + "\nIts task is JSON that fits this schema: " + string(input))
 	}
 	f.run = func(c *play.Context, input []byte) (play.Done, error) {
-		in, err := read[In](string(input), c.Files())
+		in, err := readInput[In](name, string(input), c.Files())
 		if err != nil {
-			return play.Done{}, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %w", err)
+			return play.Done{}, err
 		}
 		out, err := do(Context{c}, in)
 		if err != nil {

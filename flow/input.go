@@ -44,6 +44,19 @@ func checkOf[In any](name string, schema json.RawMessage, written bool) func(str
 	}
 }
 
+// readInput returns the input of a run. Files that the function does not take are an error, since the
+// function would otherwise complete without them. The log has the files, so each asking decides the
+// same.
+func readInput[In any](name, text string, files []agent.File) (in In, err error) {
+	if _, ok := any(&in).(takesFiles); !ok && len(files) > 0 {
+		return in, agent.Errorf(agent.CodeInvalidInput, "the run was started with %d files, and the flow %s takes none: start it without files (the function of a Go flow takes them as a flow.WithFiles)", len(files), name).WithPath("input")
+	}
+	if in, err = read[In](text, files); err != nil {
+		return in, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %w", err)
+	}
+	return in, nil
+}
+
 // fits returns why a text does not fit a schema, as JSON or as a text.
 func fits(schema json.RawMessage, text string) string {
 	why := model.Fits(schema, json.RawMessage(text))

@@ -175,6 +175,9 @@ func Tool[Out any](c Context, name string, arguments any, o *StepOptions) (out O
 // changes in variables around it is lost, and only what it returns is kept. [tool.Call] has the
 // idempotency key, which is the same for each attempt, and for a retry of the run if nobody knows
 // whether the step had its effect.
+//
+// A [WithFiles] as Out has the value that the code returns, and the files that it has added with
+// [tool.Call.AddFile]. The Files that the code itself returns are ignored.
 func Do[Out any](c Context, name string, do func(context.Context, *tool.Call) (Out, error), o *StepOptions) (out Out, err error) {
 	arguments := map[string]any{}
 	if o != nil && o.Input != nil {
@@ -188,6 +191,9 @@ func Do[Out any](c Context, name string, do func(context.Context, *tool.Call) (O
 		v, err := do(ctx, c)
 		if err != nil {
 			return "", err
+		}
+		if w, ok := any(v).(withFiles); ok {
+			return value.Text(w.value())
 		}
 		return value.Text(v)
 	}

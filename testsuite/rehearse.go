@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -32,13 +33,24 @@ type RehearsedStep struct {
 	do    func(context.Context, *tool.Call) (string, error)
 }
 
-// Do runs the code of a step of the flow's own (flow.Do), and returns its result.
+// Do runs the code of a step of the flow's own (flow.Do), and returns its result. If the code adds
+// files (tool.Call.AddFile), the result is a flow.WithFiles[any]. Their bytes are not kept, and neither
+// are artifacts that the code saves.
 func (s RehearsedStep) Do(ctx context.Context) (any, error) {
 	if s.do == nil {
 		return nil, fmt.Errorf("step %s has no code of its own", s.Path)
 	}
-	text, err := s.do(ctx, &tool.Call{ID: s.Path, Key: s.Path, Tool: s.Tool, Attempt: 1})
-	return json.RawMessage(text), err
+	call := tool.Call{ID: s.Path, Key: s.Path, Tool: s.Tool, Attempt: 1}
+	h, _ := hooks(call)
+	text, err := s.do(ctx, call.With(h))
+	var files []agent.File
+	for _, p := range h.Files() {
+		files = append(files, *p.File)
+	}
+	if len(files) == 0 || err != nil {
+		return json.RawMessage(text), err
+	}
+	return flow.WithFiles[any]{Value: json.RawMessage(text), Files: files}, nil
 }
 
 // ErrOpen is what the function of a [Rehearse] returns for a step that gets no result.
@@ -60,7 +72,7 @@ type Rehearsal struct {
 // Rehearse runs a flow in memory, without a worker and a server. result gives each step its
 // result: any value, or an error, which fails the step. An agent's result is its text or its
 // output, a question's the answer, an approval's a flow.Decision, and a wait's a flow.Event. An input
-// or a result with files is a flow.WithFiles[any].
+// or a result with files is a flow.WithFiles of any type.
 //
 // After each result the flow runs again from its beginning. The test fails if it goes another way
 // than before: the function depends on the time, on chance, on the order of a map, or on something
@@ -153,12 +165,19 @@ func (r *rehearsal) checkName(s RehearsedStep) {
 	}
 }
 
-// split returns a value and its files, if it has some.
+// withFiles is one of the types that [split] takes apart.
+var withFiles = reflect.TypeFor[flow.WithFiles[any]]()
+
+// split returns a value and its files, if it is a flow.WithFiles. No interface has all types of
+// flow.WithFiles, since the type needs no methods for users.
 func split(v any) (any, []agent.File) {
-	if w, ok := v.(flow.WithFiles[any]); ok {
-		return w.Value, w.Files
+	t := reflect.TypeOf(v)
+	if t == nil || t.PkgPath() != withFiles.PkgPath() || !strings.HasPrefix(t.Name(), "WithFiles[") {
+		return v, nil
 	}
-	return v, nil
+	w := reflect.ValueOf(v)
+	files, _ := w.FieldByName("Files").Interface().([]agent.File)
+	return w.FieldByName("Value").Interface(), files
 }
 
 // resultText returns a value as a step's result is in the log.

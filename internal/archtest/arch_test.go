@@ -107,9 +107,10 @@ var testOnly = map[string][]string{
 	"agent":             {"model"},
 	"testsuite":         {"testsuite/conformance", "internal/testenv"},
 
-	"internal/loop":  {"internal/testenv"},
-	"store/postgres": {"testsuite/conformance", "store/postgres/pgtest", "internal/testenv"},
-	"store/bucket":   {"testsuite/conformance"},
+	"internal/journal": {"internal/play"},
+	"internal/loop":    {"internal/testenv"},
+	"store/postgres":   {"testsuite/conformance", "store/postgres/pgtest", "internal/testenv"},
+	"store/bucket":     {"testsuite/conformance"},
 
 	"provider/anthropic": {"testsuite/conformance", "internal/standin"},
 	"provider/azure":     {"internal/standin"},

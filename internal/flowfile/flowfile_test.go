@@ -240,6 +240,14 @@ steps: [{tool: look, arguments: {in: "${input}"}}]
 	}
 }
 
+// A flow of an agents file takes no files, and says so.
+func TestFilesOfTheInput(t *testing.T) {
+	r, _ := play(t, `{steps: [{ask: Go on?}]}`, flow.WithFiles[string]{Value: "go", Files: []agent.File{{Session: "s", Name: "p.pdf"}}}, nil)
+	require.ErrorIs(t, r.Err, agent.CodeInvalidInput)
+	require.ErrorContains(t, r.Err, "the flow f takes none: start it without files")
+	require.Empty(t, r.Steps)
+}
+
 // Options of a definition are those of the flow.
 func TestOptions(t *testing.T) {
 	d := flowfile.New("f", read(t, `

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -284,4 +285,44 @@ func TestDiff(t *testing.T) {
 	back := journal.Diff(v, to, from)
 	require.Len(t, back.Removed, 2)
 	require.Equal(t, "null", string(back.State["paid"]))
+}
+
+// The input of a flow is the run's own first message, or that of the run that it forks, as package
+// play reads it.
+func TestFlowInput(t *testing.T) {
+	of := func(name string) *agent.Spec {
+		return &agent.Spec{Definition: agent.Definition{Name: name}, Flow: true}
+	}
+	for name, c := range map[string]struct {
+		spec   *agent.Spec
+		forked *agent.Forked
+		want   string
+	}{
+		"another run":               {of("f"), nil, "second"},
+		"a fork":                    {of("f"), &agent.Forked{}, "first"},
+		"a fork with another input": {of("f"), &agent.Forked{ReplaceInput: true}, "second"},
+		"a fork of another flow":    {of("g"), &agent.Forked{}, "second"},
+	} {
+		b := &book{}
+		run := func(id string, spec *agent.Spec, forked *agent.Forked, said string) {
+			b.run(id, forked, said)
+			for _, e := range b.events {
+				if e.Started != nil && e.Started.Run == id {
+					e.Started.Spec = spec
+				}
+			}
+		}
+		run("r1", of("f"), nil, "first")
+		b.say(agent.RoleUser, "sent")
+		if at := b.says("done"); c.forked != nil {
+			c.forked.Checkpoint = at
+		}
+		run("r2", c.spec, c.forked, "second")
+		b.say(agent.RoleUser, "sent")
+		m := journal.FlowInput(b.view())
+		require.Equal(t, c.want, m.Text(), name)
+		var j play.Journal
+		j.Read(store.KnownEvents(b.view().Events()))
+		require.Equal(t, c.want, string(j.Input), name)
+	}
 }

@@ -93,3 +93,27 @@ func (w *steps) open(path string) *agent.StepRecord {
 	}
 	return nil
 }
+
+// FlowInput returns the message with the input of a log's last run, which is a flow's: its own first
+// message, or the input of the run that it forks. It finds the message that package play reads. It is
+// the zero value if the log has none yet.
+func FlowInput(v *store.View) (input agent.Message) {
+	var before agent.Message
+	var flow, flowBefore string // "" is no flow's name
+	known := false
+	for _, e := range store.KnownEvents(v.Events()) {
+		switch {
+		case e.Started != nil && e.Started.HasFirstTurn():
+			before, flowBefore = input, flow
+			input, flow, known = agent.Message{}, "", false
+			if s := e.Started.Spec; s != nil && s.Flow {
+				flow = s.Name
+			}
+		case e.Forked != nil && !e.Forked.ReplaceInput && flow == flowBefore:
+			input, known = before, len(before.Parts) > 0
+		case e.Message != nil && e.Message.Role == agent.RoleUser && !known:
+			input, known = *e.Message, true
+		}
+	}
+	return input
+}

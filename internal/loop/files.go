@@ -126,7 +126,7 @@ func (s *step) mayShow(parts []agent.Part) error {
 }
 
 func (s *step) refuseFlowFiles() error {
-	return s.refuseAs(agent.CodeInvalidInput, "parts", "a flow takes no files: send them to the session of an agent that it starts")
+	return s.refuseAs(agent.CodeInvalidInput, "parts", "a flow takes files only with its start: send them to the session of an agent that it starts")
 }
 
 // mayShowAnswer refuses the files of an answer that the model would not get.

@@ -247,8 +247,8 @@ func TestFilesOfResumes(t *testing.T) {
 	require.Equal(t, agent.Message{Role: agent.RoleUser, By: "ana", Parts: shown("s", 1)}, *d.said())
 }
 
-// A flow takes no files, in whatever verb.
-func TestAFlowTakesNoFiles(t *testing.T) {
+// A flow takes files only with its start, and with no verb.
+func TestAFlowTakesNoFilesWithAVerb(t *testing.T) {
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a"}, Flow: true})
 	for _, c := range []agent.Command{agent.SendCommand{Parts: shown("s", 1)}, agent.ResumeCommand{Parts: shown("s", 1)}} {
 		if _, ok := c.(agent.ResumeCommand); ok {

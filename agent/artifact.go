@@ -8,8 +8,9 @@ import (
 
 // Limits of artifacts.
 const (
-	// MaxArtifacts is the most artifacts, by name, that a run knows of its session. Each may have
-	// any number of versions.
+	// MaxArtifacts is the most artifacts, by name, that a run knows of its session. They also share
+	// 32 kB of its state: that is about 90 artifacts, and fewer with long names and session ids.
+	// Each may have any number of versions.
 	MaxArtifacts = 100
 	// MaxArtifactName is the longest name of an artifact, in bytes.
 	MaxArtifactName = 128
@@ -20,7 +21,9 @@ const (
 type Artifact struct {
 	File
 	// Version counts from 1. Saving other bytes under the name makes a higher version. No version
-	// of a name is used twice in a session, also if a run begins from a checkpoint.
+	// of a name is used twice in a session, also if a run begins from a checkpoint of it. A fork
+	// from another session counts on from the version at its checkpoint, so there a version may
+	// be listed twice; the last one counts.
 	Version int `json:"version"`
 	// Run, Agent and Call say who saved it.
 	Run   string `json:"run"`
@@ -49,7 +52,9 @@ func (a *Artifact) Check() error {
 	return a.File.Check()
 }
 
-// CheckArtifactName returns a [CodeInvalidInput] error for a name that no artifact can have.
+// CheckArtifactName returns a [CodeInvalidInput] error for a name that no artifact can have. A name
+// has 1 to [MaxArtifactName] bytes of UTF-8, no slashes, backslashes or control characters, and
+// no spaces at its ends; "." and ".." are none.
 func CheckArtifactName(name string) error {
 	// Only what is the same in every build: a workflow decides by it.
 	control := func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }

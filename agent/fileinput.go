@@ -12,7 +12,8 @@ import (
 // FileInput is a file that goes into the store: of a message, or of a tool's result. The message
 // or the result only names it.
 type FileInput struct {
-	// Name is the file's name. Folders in it are dropped; empty means none.
+	// Name is the file's name. Folders in it are dropped; empty means none. An artifact's name has
+	// the rules of [CheckArtifactName].
 	Name string
 	// MediaType says what the bytes are, as "image/png"; empty means what the bytes
 	// themselves say, and else what the ending of Name says.

@@ -56,8 +56,9 @@ type Client struct {
 
 // New returns a client that uses a Temporal client. The caller closes the Temporal
 // client. If the Temporal client is nil, only what the stored logs say can be read: [Client.Transcript],
-// [Client.Runs], [Client.Files], [Client.File], [Client.Checkpoints], [Client.Checkpoint] and [Client.Diff], and the
-// plans of [Client.Fork] and [Client.Retry]. Call nothing else then.
+// [Client.Runs], [Client.Files], [Client.Artifacts], [Client.File], [Client.Checkpoints],
+// [Client.Checkpoint] and [Client.Diff], and the plans of [Client.Fork] and [Client.Retry]. Call
+// nothing else then.
 func New(c client.Client, o *Options) *Client {
 	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newUpdateLimiter()}
 	if o != nil && o.TaskQueue != "" {

@@ -110,9 +110,9 @@ func (c *Client) Files(ctx context.Context, session string) iter.Seq2[SessionFil
 	}
 }
 
-// File returns the bytes of a file that a message names. Errors are [agent.CodeNotSetUp]
-// without a store, and those of [store.Log.File]: [agent.CodeChunkMissing] for one that was
-// deleted.
+// File returns the bytes of a file that a message, an outcome or an artifact names
+// ([Client.Files], [agent.Outcome], [Client.Artifacts]). Errors are [agent.CodeNotSetUp] without a
+// store, and those of [store.Log.File]: [agent.CodeChunkMissing] for one that was deleted.
 func (c *Client) File(ctx context.Context, f *agent.File) ([]byte, error) {
 	if c.log == nil {
 		return nil, agent.Errorf(agent.CodeNotSetUp, "reading a file: %w", ErrNoStore)

@@ -29,6 +29,11 @@
 // the time from [Now], put what touches the world into [Do], range over no map, and use [Map] and
 // [Parallel] instead of go statements. testsuite.Rehearse finds what is not.
 //
+// # Files
+//
+// A type [WithFiles] as the In or Out of a flow, or as the Out of a step, has files besides its value:
+// those of the start, those that a tool has shown, or those that an agent gives back.
+//
 // # Paths
 //
 // A step has a path: the scopes around it and its name, such as "file.3/reviewer"; the second

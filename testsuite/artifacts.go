@@ -13,7 +13,8 @@ import (
 )
 
 // NewArtifactCall returns a call for a unit test of a tool, like [NewCall]. artifacts returns what the
-// tool has saved with [tool.Call.SaveArtifact], in order, each with the type that was found.
+// tool has saved with [tool.Call.SaveArtifact], in order, each with the type that was found. A tool that
+// also shows files needs a test with each of both calls.
 func NewArtifactCall(c tool.Call) (call *tool.Call, artifacts func() []agent.FileInput) {
 	h, stored := hooks(c)
 	return c.With(h), func() (all []agent.FileInput) {

@@ -29,13 +29,14 @@ func (c *Call) AddFile(ctx context.Context, f agent.FileInput) error {
 }
 
 // SaveArtifact stores a file with the call's session and saves it as an artifact: a named result
-// of the run, also if the tool returns an error. f.Name is the artifact's name. Saving other bytes under
-// the same name makes its next version; saving the same bytes again makes none. f.Text is not used.
-// It may be called from any goroutine.
+// of the run, also if the tool returns an error. f.Name is the artifact's name: without folders, and
+// without spaces at its ends ([agent.CheckArtifactName]). Saving other bytes under the same name makes
+// its next version; saving the same bytes again makes none. f.Text is not used. It may be called
+// from any goroutine.
 //
 // If the call is made again, nothing of this attempt is saved: a version exists once the run has
 // the call's result. The model reads in the result which versions were made, and which artifacts the run
-// refused because it knows [agent.MaxArtifacts] names.
+// refused because it has no space for more names: see [agent.MaxArtifacts].
 //
 // Errors are those of [Call.AddFile], [agent.CodeInvalidInput] for a name that no artifact can have,
 // and [agent.CodeTooLarge] for more than [agent.MaxFiles] in one call.
@@ -56,7 +57,7 @@ func (c *Call) SaveArtifact(ctx context.Context, f agent.FileInput) error {
 // mayStore returns the type of a file that the call may store.
 func (c *Call) mayStore(f agent.FileInput) (kind string, err error) {
 	if c.hooks == nil || c.hooks.PutFile == nil {
-		return "", agent.Errorf(agent.CodeNotSetUp, "a call's file is stored with a run's session, and this call is no run's; in a test, make the call with testsuite.NewCall")
+		return "", agent.Errorf(agent.CodeNotSetUp, "a call's file is stored with a run's session, and this call is no run's; in a test, make the call with testsuite.NewCall, or with testsuite.NewArtifactCall for artifacts")
 	}
 	if len(f.Data) > agent.MaxFile || len(f.Text) > agent.MaxFileText {
 		return "", agent.Errorf(agent.CodeTooLarge, "the file has %d bytes and a description of %d; at most %d and %d are taken", len(f.Data), len(f.Text), agent.MaxFile, agent.MaxFileText)

@@ -346,7 +346,7 @@ func (t *Printer) artifacts(o *agent.Outcome) {
 		t.note("artifact %s%s", Artifact(a), where)
 	}
 	if len(o.Artifacts) > maxListed || o.ArtifactsLeft > 0 {
-		t.note("and more artifacts: see fermata artifacts")
+		t.note("and more artifacts: see fermata artifacts %s; those of sub-agents are in their sessions", untrusted.Name(o.Session))
 	}
 }
 

@@ -136,7 +136,7 @@ func TestEnd(t *testing.T) {
 	saved.Artifacts[0].Session = "s/b-1"
 	lines := strings.Split(told(render.Options{}, &saved), "\n")
 	require.Equal(t, "artifact 0.md version 2 (text/markdown, 3 bytes) of session s/b-1", lines[0])
-	require.Equal(t, []string{"artifact 19.md version 2 (text/markdown, 3 bytes)", "and more artifacts: see fermata artifacts", "completed · 0 turns · 0 tokens in, 0 out"}, lines[19:22])
+	require.Equal(t, []string{"artifact 19.md version 2 (text/markdown, 3 bytes)", "and more artifacts: see fermata artifacts s; those of sub-agents are in their sessions", "completed · 0 turns · 0 tokens in, 0 out"}, lines[19:22])
 	failed := &agent.Outcome{Status: agent.StatusFailed, Reason: "limit_turns", Turns: 2}
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, failed))
 }

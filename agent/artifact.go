@@ -20,7 +20,8 @@ const (
 type Artifact struct {
 	File
 	// Version counts from 1. Saving other bytes under the name makes a higher version. No version
-	// of a name is used twice in a session, also if a run begins from a checkpoint.
+	// of a name is used twice in a session, also if a run begins from a checkpoint. The exception is
+	// Temporal's reset of a workflow: versions that were saved after the reset point are used again.
 	Version int `json:"version"`
 	// Run, Agent and Call say who saved it.
 	Run   string `json:"run"`

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -119,6 +121,25 @@ type conversation struct {
 	log     *store.View
 	entries []store.Entry
 	in      ModelInput
+}
+
+// filesTime is how long the files that one reply names are looked for. The reply is paid, so it must
+// not wait without end for a store that is away. The time is shorter than the margin that the workflow
+// adds to the activity's timeout: a reply that comes late must not be lost.
+const filesTime = 10 * time.Second
+
+// findFiles adds to a reply the files that it gives back, passes on and shows again. It adds to the
+// reply's argument errors what is wrong with a name.
+func (d *Activities) findFiles(ctx context.Context, have conversation, spec *agent.Spec, reply *wire.Reply) {
+	ctx, stop := context.WithTimeout(ctx, filesTime)
+	defer stop()
+	said := agent.Message{Parts: reply.Parts}
+	calls := said.ToolCalls()
+	if len(calls) == 0 {
+		reply.Returned = d.returned(ctx, have, said.Text())
+	}
+	reply.Files, reply.ArgumentErrors = d.passedOn(ctx, have, spec, calls, reply.ArgumentErrors)
+	reply.ShownFiles = d.shownFiles(ctx, have, spec, calls)
 }
 
 // passedOn returns the files that each call of a reply passes on, by the names that the model wrote,

@@ -3,14 +3,19 @@ package activities
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdktest "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -127,6 +132,37 @@ func TestACopyContinues(t *testing.T) {
 	b.put = 0
 	require.Equal(t, out, again(out))
 	require.Zero(t, b.put, "only the answer was lost")
+}
+
+// A reply is paid. So it waits only a short time for a store that is away, whatever files it names.
+func TestAReplyDoesNotWaitForItsFiles(t *testing.T) {
+	s := newShelf(t)
+	plan := s.put("plan.pdf", "application/pdf", []byte("%PDF-1.4"))
+	s.d.Log = store.NewLog(&unreadable{Store: s.d.Log.Store(), err: &agent.Error{Code: agent.CodeStoreUnavailable, Message: "away", Retryable: true}})
+	entries := saying(plan)
+	entries[0].Role = agent.RoleTool
+	have := conversation{log: &store.View{}, entries: entries}
+	have.in.Session = "fork"
+	spec := &agent.Spec{Definition: agent.Definition{Completion: agent.CompletionTool}, Toolset: []agent.ToolSpec{loop.ShowFileTool(), {Name: "subagent__b", Executor: agent.ExecutorSubAgent}}}
+	call := func(tool, arguments string) agent.Part {
+		return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}}
+	}
+	answer := wire.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: "See plan.pdf."}}}
+	calls := wire.Reply{Parts: []agent.Part{
+		call("subagent__b", `{"task":"x","files":["plan.pdf"]}`), call(agent.ShowFileTool, `{"file":"plan.pdf"}`), call(agent.FinishTool, `{"text":"See plan.pdf."}`),
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // the activity's own time
+		defer stop()
+		for _, reply := range []*wire.Reply{&answer, &calls} {
+			began := time.Now()
+			s.d.findFiles(ctx, have, spec, reply)
+			require.LessOrEqual(t, time.Since(began), filesTime)
+		}
+	})
+	require.Empty(t, answer.Returned)
+	require.Contains(t, calls.ArgumentErrors[0], "it can't be read now: try again later")
+	require.Contains(t, calls.ShownFiles[0].Err, "it can't be read now: try again later")
 }
 
 // An answer gives back what it names as a word or by its handle.

@@ -210,9 +210,10 @@ func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *w
 		return nil
 	}
 	if slices.ContainsFunc(open.Events, func(e agent.Event) bool { return len(e.Files()) > 0 }) {
-		// The fork's chunk would name files that nothing keeps for it. A live run stores them at once.
+		// The fork's chunk would name files that nothing keeps for it. A live run stores such events at
+		// once. For a run that was ended from outside, the session's next run does (see recover).
 		if info.GetCloseTime() != nil {
-			return agent.Errorf(agent.CodeStale, "the last run of session %s was terminated before it had stored a file that it has, so nothing can fork it", session)
+			return agent.Errorf(agent.CodeStale, "the last run of session %s ended before it had stored all of its events; start a run in session %s first: it stores them", session, session)
 		}
 		again := agent.Errorf(agent.CodeStoreUnavailable, "session %s has a file that is not stored yet", session)
 		again.Retryable = true

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	sdktest "go.temporal.io/sdk/testsuite"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
@@ -32,12 +33,18 @@ type liveRun struct {
 	length      int64
 	// sealed tells that all was stored since the head was read.
 	sealed bool
+	// closed is the status of a run that has ended; zero for one that lives.
+	closed enums.WorkflowExecutionStatus
 }
 
 func (l *liveRun) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+	info := &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "live", RunId: "run-1"}, FirstRunId: "run-1", Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: l.length,
-	}}, nil
+	}
+	if l.closed != 0 {
+		info.Status, info.CloseTime = l.closed, timestamppb.Now()
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
 }
 
 type openAnswer struct {
@@ -126,6 +133,29 @@ func TestAForkIsNotAheadOfTheRun(t *testing.T) {
 	_, events := l.forked(t, remembered.Counters{}, 0)
 	require.Len(t, events, 4)
 	require.Equal(t, agent.EventTurnEnded, events[3].Type)
+}
+
+// A fork of a session whose events with files are not stored yet waits for its live run. If that run was
+// terminated, the error says what stores them.
+func TestAForkOfFilesThatAreNotStored(t *testing.T) {
+	for _, closed := range []enums.WorkflowExecutionStatus{0, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED} {
+		s := newShelf(t)
+		shown := agent.Message{Role: agent.RoleUser, Parts: []agent.Part{s.put("a.png", "image/png", picturePNG)}}
+		s.d.Client = &liveRun{closed: closed, open: signals.OpenTail{Events: []agent.Event{{Seq: 1, Type: agent.EventMessage, Message: &shown}}}}
+		var suite sdktest.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		s.d.Register(env)
+		_, err := env.ExecuteActivity(Locate.Name, loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live"}, Fence: agent.Fence{Chain: 2, N: 2}})
+		var failed *temporal.ApplicationError
+		require.ErrorAs(t, err, &failed)
+		if closed == 0 {
+			require.False(t, failed.NonRetryable(), "the run stores them at once")
+			continue
+		}
+		require.True(t, failed.NonRetryable())
+		require.Equal(t, string(agent.CodeStale), failed.Type())
+		require.ErrorContains(t, err, "start a run in session live first: it stores them")
+	}
 }
 
 // otherBuild is a server whose worker can't continue with the run.

@@ -127,19 +127,14 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	reply.Parts = normalized(reply.Parts, spec)
 	// An unfinished reply has no final arguments, and a summary calls no tools.
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
-		calls := (agent.Message{Parts: reply.Parts}).ToolCalls()
 		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
-		have := conversation{log, entries, in}
-		if len(calls) == 0 {
-			reply.Returned = d.returned(ctx, have, (agent.Message{Parts: reply.Parts}).Text())
-		}
-		reply.Files, reply.ArgumentErrors = d.passedOn(ctx, have, spec, calls, faults(spec, reply.Parts))
+		reply.ArgumentErrors = faults(spec, reply.Parts)
+		d.findFiles(ctx, conversation{log, entries, in}, spec, &reply)
 		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
 			return wire.Reply{}, err
 		}
-		reply.Digests = loop.Digests(calls, spec)
+		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
 		reply.ParkRequests = parkings(reply.Parts)
-		reply.ShownFiles = d.shownFiles(ctx, log, entries, spec, in, reply.Parts)
 	}
 	if in.Summary == loop.SummaryOfAll {
 		reply.Parts = append(reply.Parts, namedFiles(entries)...)

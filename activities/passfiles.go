@@ -7,12 +7,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -33,32 +38,54 @@ type CopiedFiles struct {
 	Parts []agent.Part `json:"parts"`
 }
 
-func (d *Activities) copyFiles(ctx context.Context, in CopyFilesInput) (out CopiedFiles, err error) {
-	defer heartbeat(ctx)()
+// copyFiles leaves what it has copied in its heartbeats. The next attempt copies the rest: a slow store
+// may need more than one attempt.
+func (d *Activities) copyFiles(ctx context.Context, in CopyFilesInput) (CopiedFiles, error) {
+	var done atomic.Pointer[CopiedFiles]
+	done.Store(&CopiedFiles{})
+	if activity.HasHeartbeatDetails(ctx) {
+		var left CopiedFiles
+		if activity.GetHeartbeatDetails(ctx, &left) == nil { // on an error it copies all of them again
+			done.Store(&left)
+		}
+	}
+	defer heartbeatWith(ctx, func() any { return *done.Load() })()
+	if err := d.copyRest(ctx, in, &done); err != nil {
+		return CopiedFiles{}, err
+	}
+	return *done.Load(), nil
+}
+
+// copyRest copies the files after those in done, and adds each one to done.
+func (d *Activities) copyRest(ctx context.Context, in CopyFilesInput, done *atomic.Pointer[CopiedFiles]) error {
 	// The workflow names the sessions of its parent or child alone. This is for a mistake in a
 	// workflow: a copy into another tree would show a tenant's file to another one.
 	if !directlyBelow(in.From, in.To) && !directlyBelow(in.To, in.From) {
-		return out, agent.Errorf(agent.CodeInvalidInput, "files of session %s can't be copied to %s: neither is the other's parent", in.From, in.To)
+		return agent.Errorf(agent.CodeInvalidInput, "files of session %s can't be copied to %s: neither is the other's parent", in.From, in.To)
 	}
 	if len(in.Parts) > agent.MaxFiles {
-		return out, agent.Errorf(agent.CodeInvalidInput, "%d files are to be copied, and %d at most are", len(in.Parts), agent.MaxFiles)
+		return agent.Errorf(agent.CodeInvalidInput, "%d files are to be copied, and %d at most are", len(in.Parts), agent.MaxFiles)
 	}
-	room := loop.MaxPassed
+	before, n, room := len(done.Load().Parts), 0, loop.MaxPassed
 	for _, p := range in.Parts {
 		if p.File == nil || p.File.Session != in.From {
 			continue
 		}
-		if room -= p.File.Size; room < 0 {
-			out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: lacking(p.File, "it is too large to be copied with the others")})
+		room -= p.File.Size // also for one that was copied before: the limit is the same in each attempt
+		if n++; n <= before {
 			continue
 		}
-		copied, err := copyFile(ctx, d.Log, in.To, p)
-		if err != nil {
-			return CopiedFiles{}, err
+		copied := agent.Part{Type: agent.PartText, Text: lacking(p.File, "it is too large to be copied with the others")}
+		if room >= 0 {
+			var err error
+			if copied, err = copyFile(ctx, d.Log, in.To, p); err != nil {
+				return err
+			}
 		}
-		out.Parts = append(out.Parts, copied)
+		// A heartbeat may read the old list meanwhile.
+		done.Store(&CopiedFiles{Parts: append(slices.Clone(done.Load().Parts), copied)})
 	}
-	return out, nil
+	return nil
 }
 
 // copyFile returns a part with a copy of its file that another session has, or the text that stands
@@ -94,6 +121,25 @@ type conversation struct {
 	log     *store.View
 	entries []store.Entry
 	in      ModelInput
+}
+
+// filesTime is how long the files that one reply names are looked for. The reply is paid, so it must
+// not wait without end for a store that is away. The time is shorter than the margin that the workflow
+// adds to the activity's timeout: a reply that comes late must not be lost.
+const filesTime = 10 * time.Second
+
+// findFiles adds to a reply the files that it gives back, passes on and shows again. It adds to the
+// reply's argument errors what is wrong with a name.
+func (d *Activities) findFiles(ctx context.Context, have conversation, spec *agent.Spec, reply *wire.Reply) {
+	ctx, stop := context.WithTimeout(ctx, filesTime)
+	defer stop()
+	said := agent.Message{Parts: reply.Parts}
+	calls := said.ToolCalls()
+	if len(calls) == 0 {
+		reply.Returned = d.returned(ctx, have, said.Text())
+	}
+	reply.Files, reply.ArgumentErrors = d.passedOn(ctx, have, spec, calls, reply.ArgumentErrors)
+	reply.ShownFiles = d.shownFiles(ctx, have, spec, calls)
 }
 
 // passedOn returns the files that each call of a reply passes on, by the names that the model wrote,

@@ -1,14 +1,22 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdktest "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // copies runs the activity.
@@ -59,6 +67,102 @@ func TestFilesAreCopied(t *testing.T) {
 		_, err := s.copies(CopyFilesInput{From: "s", To: to, Parts: []agent.Part{plan}})
 		require.ErrorContains(t, err, "neither is the other's parent", to)
 	}
+}
+
+// unreadable is a store that fails to read some chunks, and counts what it stores.
+type unreadable struct {
+	store.Store
+	err error
+	at  string // is in the chunk that is not read; empty for every chunk
+	put int
+}
+
+func (b *unreadable) Chunk(ctx context.Context, name string) ([]byte, error) {
+	data, err := b.Store.Chunk(ctx, name)
+	if b.err != nil && bytes.Contains(data, []byte(b.at)) {
+		return nil, b.err
+	}
+	return data, err
+}
+
+func (b *unreadable) PutChunk(ctx context.Context, name string, data []byte) error {
+	b.put++
+	return b.Store.PutChunk(ctx, name, data)
+}
+
+// A copy continues where the attempt before it was: a slow store may need several attempts.
+func TestACopyContinues(t *testing.T) {
+	s := newShelf(t)
+	var parts []agent.Part
+	for _, text := range []string{"one", "two", "three"} {
+		parts = append(parts, s.put(text+".txt", "text/plain", []byte(text)))
+	}
+	foreign := *parts[0].File
+	foreign.Session = "victim"
+	in := CopyFilesInput{From: "s", To: "s/b-1", Parts: append([]agent.Part{{Type: agent.PartFile, File: &foreign}}, parts...)}
+	b := &unreadable{Store: s.d.Log.Store(), at: "three", err: &agent.Error{Code: agent.CodeStoreUnavailable, Message: "away"}}
+	s.d.Log = store.NewLog(b)
+	var done atomic.Pointer[CopiedFiles]
+	done.Store(&CopiedFiles{})
+	require.ErrorIs(t, s.d.copyRest(t.Context(), in, &done), agent.CodeStoreUnavailable)
+	require.Len(t, done.Load().Parts, 2, "what the heartbeats leave")
+
+	again := func(left any) CopiedFiles {
+		b.put = 0
+		var suite sdktest.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.SetHeartbeatDetails(left)
+		CopyFiles.Register(env, s.d.copyFiles)
+		v, err := env.ExecuteActivity(CopyFiles.Name, in)
+		require.NoError(t, err)
+		var out CopiedFiles
+		require.NoError(t, v.Get(&out))
+		return out
+	}
+	b.err = nil
+	out := again(*done.Load())
+	require.Equal(t, 1, b.put)
+	require.Len(t, out.Parts, 3)
+	for i, p := range out.Parts {
+		require.Equal(t, parts[i].File.Name, p.File.Name)
+		require.Equal(t, "s/b-1", p.File.Session)
+	}
+	require.Equal(t, out, again("another build has left something else"))
+	require.Equal(t, 3, b.put)
+	b.put = 0
+	require.Equal(t, out, again(out))
+	require.Zero(t, b.put, "only the answer was lost")
+}
+
+// A reply is paid. So it waits only a short time for a store that is away, whatever files it names.
+func TestAReplyDoesNotWaitForItsFiles(t *testing.T) {
+	s := newShelf(t)
+	plan := s.put("plan.pdf", "application/pdf", []byte("%PDF-1.4"))
+	s.d.Log = store.NewLog(&unreadable{Store: s.d.Log.Store(), err: &agent.Error{Code: agent.CodeStoreUnavailable, Message: "away", Retryable: true}})
+	entries := saying(plan)
+	entries[0].Role = agent.RoleTool
+	have := conversation{log: &store.View{}, entries: entries}
+	have.in.Session = "fork"
+	spec := &agent.Spec{Definition: agent.Definition{Completion: agent.CompletionTool}, Toolset: []agent.ToolSpec{loop.ShowFileTool(), {Name: "subagent__b", Executor: agent.ExecutorSubAgent}}}
+	call := func(tool, arguments string) agent.Part {
+		return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}}
+	}
+	answer := wire.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: "See plan.pdf."}}}
+	calls := wire.Reply{Parts: []agent.Part{
+		call("subagent__b", `{"task":"x","files":["plan.pdf"]}`), call(agent.ShowFileTool, `{"file":"plan.pdf"}`), call(agent.FinishTool, `{"text":"See plan.pdf."}`),
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // the activity's own time
+		defer stop()
+		for _, reply := range []*wire.Reply{&answer, &calls} {
+			began := time.Now()
+			s.d.findFiles(ctx, have, spec, reply)
+			require.LessOrEqual(t, time.Since(began), filesTime)
+		}
+	})
+	require.Empty(t, answer.Returned)
+	require.Contains(t, calls.ArgumentErrors[0], "it can't be read now: try again later")
+	require.Contains(t, calls.ShownFiles[0].Err, "it can't be read now: try again later")
 }
 
 // An answer gives back what it names as a word or by its handle.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
@@ -14,9 +13,6 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
-
-// shownFilesTime is how long the files that one reply asks for are looked for.
-const shownFilesTime = 30 * time.Second
 
 // maxNamedText is how much of what was said of a file stays with its name in a summary, in bytes.
 const maxNamedText = 200
@@ -100,23 +96,20 @@ func leavesFilesOut(entries []store.Entry) bool {
 	return images > maxRequestImages || bytes > maxRequestFiles
 }
 
-// shownFiles finds the files that the calls of show_file ask for, at most [agent.MaxFiles]. What a model can't read, or was
-// deleted, becomes a text in the next request, as any file does.
-func (d *Activities) shownFiles(ctx context.Context, log *store.View, entries []store.Entry, spec *agent.Spec, in ModelInput, parts []agent.Part) (all []wire.ShownFile) {
+// shownFiles finds the files that the calls of show_file ask for, at most [agent.MaxFiles]. What a
+// model can't read, or was deleted, becomes a text in the next request, as any file does.
+func (d *Activities) shownFiles(ctx context.Context, have conversation, spec *agent.Spec, calls []agent.ToolCall) (all []wire.ShownFile) {
 	if t, _ := spec.Tool(agent.ShowFileTool); t.Executor != agent.ExecutorRuntime {
 		return nil
 	}
-	// The reply is paid, so it must not wait without end for a store that is away.
-	ctx, stop := context.WithTimeout(ctx, shownFilesTime)
-	defer stop()
-	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
+	for _, c := range calls {
 		if c.Tool != agent.ShowFileTool {
 			continue
 		}
 		if len(all) == agent.MaxFiles {
 			return all
 		}
-		p, err := d.shownFile(ctx, log, entries, in, c)
+		p, err := d.shownFile(ctx, have, c)
 		if err != nil {
 			all = append(all, wire.ShownFile{Err: err.Error()})
 			continue
@@ -129,14 +122,14 @@ func (d *Activities) shownFiles(ctx context.Context, log *store.View, entries []
 
 // shownFile returns the part with the file that a call asks for, as one of the run's own session.
 // Its error is for the model.
-func (d *Activities) shownFile(ctx context.Context, log *store.View, entries []store.Entry, in ModelInput, c agent.ToolCall) (agent.Part, error) {
+func (d *Activities) shownFile(ctx context.Context, have conversation, c agent.ToolCall) (agent.Part, error) {
 	var asked struct {
 		File string `json:"file"`
 	}
 	if err := json.Unmarshal(c.Arguments, &asked); err != nil {
 		return agent.Part{}, errors.New("the arguments do not fit: " + err.Error())
 	}
-	return d.findFile(ctx, conversation{log, entries, in}, asked.File)
+	return d.findFile(ctx, have, asked.File)
 }
 
 // findFile returns the part with the file that a model means by a name, as one of the run's own

@@ -95,15 +95,15 @@ func TestWhenFilesCanBeShownAgain(t *testing.T) {
 // asks returns what calls of show_file for files get.
 func (s shelf) asks(session string, entries []store.Entry, files ...string) []wire.ShownFile {
 	spec := &agent.Spec{Toolset: []agent.ToolSpec{loop.ShowFileTool()}}
-	var calls []agent.Part
+	var calls []agent.ToolCall
 	for _, f := range files {
 		arguments, err := json.Marshal(map[string]string{"file": f})
 		require.NoError(s.t, err)
-		calls = append(calls, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: agent.ShowFileTool, Arguments: arguments}}, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "look"}})
+		calls = append(calls, agent.ToolCall{Tool: agent.ShowFileTool, Arguments: arguments}, agent.ToolCall{Tool: "look"})
 	}
 	in := ModelInput{}
 	in.Session = session
-	return s.d.shownFiles(s.t.Context(), &store.View{}, entries, spec, in, calls)
+	return s.d.shownFiles(s.t.Context(), conversation{&store.View{}, entries, in}, spec, calls)
 }
 
 // A model finds a file by its name and digits, and reads which files there are if it doesn't. A file
@@ -135,5 +135,5 @@ func TestAFileIsShownAgain(t *testing.T) {
 	gone.Digest = strings.Repeat("0", 64)
 	got = s.asks("fork", saying(agent.Part{Type: agent.PartFile, File: &gone}), gone.Handle())
 	require.Equal(t, wire.ShownFile{Err: "[chart.png#00000000 (image/png, 71 bytes): it was deleted]"}, got[0])
-	require.Nil(t, s.d.shownFiles(t.Context(), &store.View{}, entries, &agent.Spec{}, ModelInput{}, nil), "it was not offered")
+	require.Nil(t, s.d.shownFiles(t.Context(), conversation{&store.View{}, entries, ModelInput{}}, &agent.Spec{}, nil), "it was not offered")
 }

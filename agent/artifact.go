@@ -23,7 +23,8 @@ type Artifact struct {
 	// Version counts from 1. Saving other bytes under the name makes a higher version. No version
 	// of a name is used twice in a session, also if a run begins from a checkpoint of it. A fork
 	// from another session counts on from the version at its checkpoint, so there a version may
-	// be listed twice; the last one counts.
+	// be listed twice; the last one counts. Temporal's reset of a workflow uses the versions after
+	// the reset point again.
 	Version int `json:"version"`
 	// Run, Agent and Call say who saved it.
 	Run   string `json:"run"`

@@ -4,7 +4,9 @@ import "github.com/fermata-agents/fermata/agent"
 
 // Counters are the numbers of the session's last suspension, request, hold, child and artifact. They count
 // over the session's life, and no number is used twice, even if a run begins from a checkpoint:
-// yesterday's button must not approve today's question (docs/wire.md §2).
+// yesterday's button must not approve today's question (docs/wire.md §2). Temporal's reset of a workflow
+// takes them back with the run: tokens then differ by the execution, but versions of artifacts are used
+// again (decision 0048).
 type Counters struct {
 	Suspension int `json:"suspension,omitempty"`
 	Request    int `json:"request,omitempty"`

@@ -12,24 +12,31 @@ import (
 )
 
 // FetchOutcome returns how a child has ended, as Temporal has it and whatever the child
-// has reported; nil if it is running.
+// has reported; nil if it is running. Without Ending the outcome has a status and no more.
 var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch_outcome"}
 
 // FetchInput names a child by what its parent knows from Temporal.
 type FetchInput struct {
 	Session string `json:"session"`
 	Run     string `json:"run"` // the id of its first execution
-	// Ending means that the child has reported its end. While it is still open, the error
-	// is retryable.
+	// Ending means that the child ends: it has reported that, or an activity without Ending has found
+	// it. While it is still open, the error is retryable.
 	Ending bool `json:"ending,omitempty"`
 }
 
 func (d *Activities) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	o, err := d.outcome(ctx, in)
-	if err != nil || o != nil {
-		return o, err
+	if err != nil {
+		return nil, err
 	}
-	if in.Ending {
+	switch {
+	case in.Ending && o != nil:
+		return loop.FetchedOutcome(o), nil
+	// A local activity's result is in the answer to the workflow task. Whole outcomes of 256 children
+	// would be longer than the 4 MB that the server takes.
+	case o != nil:
+		return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: o.Status}, nil
+	case in.Ending:
 		e := agent.Errorf(agent.CodeNotFound, "run %s of session %s said that it ends, and is not closed", in.Run, in.Session)
 		e.Retryable = true
 		return nil, e
@@ -37,7 +44,7 @@ func (d *Activities) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, 
 	return nil, nil
 }
 
-// outcome returns how a run has ended; nil if it is running.
+// outcome returns how a run has ended, as its worker wrote it; nil if it is running.
 func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	described, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, "")
 	if err := durable.FromRPC(err); errors.Is(err, agent.CodeNotFound) {
@@ -64,7 +71,7 @@ func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome
 	}
 	// An outcome that durable.OutcomeOf made names no run.
 	o.Session, o.Run = in.Session, in.Run
-	return loop.ShortOutcome(&o), nil
+	return &o, nil
 }
 
 // ended reports whether err says how a workflow ended, and not that the request failed.

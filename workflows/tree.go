@@ -158,24 +158,28 @@ func (r *run) closedStatus(ctx workflow.Context, other wire.Parent) durable.Futu
 	}, other)
 }
 
-// checkChild fetches the outcome of a child. With Ending the child has reported its end,
-// and the server closes it a moment later. So a regular activity asks for a while;
-// otherwise a local one asks once.
+// checkChild looks whether a child has ended. With Ending it has, or is about to: it has reported its
+// end, and the server closes it a moment later. So a regular activity asks for the outcome, and asks
+// for a while. Otherwise a local activity asks once whether the child has ended.
 func (r *run) checkChild(ctx workflow.Context, e loop.CheckChild) {
 	in := activities.FetchInput{Session: e.Session, Run: e.Run, Ending: e.Ending}
-	ended := func(o *agent.Outcome, err *agent.Error) loop.Input {
-		if o == nil || err != nil { // it lives, or the answer is unknown: the run asks again later
-			return nil
-		}
-		return r.childEnded(ctx, e.Session, o)
-	}
 	if e.Ending {
-		start(ctx, r, activityCall[activities.FetchInput, *agent.Outcome]{activity: activities.FetchOutcome, in: in, options: fetchOptions, lane: activities.StoreLane}, ended)
+		start(ctx, r, activityCall[activities.FetchInput, *agent.Outcome]{activity: activities.FetchOutcome, in: in, options: fetchOptions, lane: activities.StoreLane}, func(o *agent.Outcome, err *agent.Error) loop.Input {
+			if o == nil || err != nil { // the answer is unknown: the run asks again later
+				return nil
+			}
+			return r.childEnded(ctx, e.Session, o)
+		})
 		return
 	}
 	await(ctx, r, activities.FetchOutcome.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-	}, in), ended)
+	}, in), func(o *agent.Outcome, err *agent.Error) loop.Input {
+		if e.Ending = o != nil && err == nil; e.Ending && !r.over {
+			r.checkChild(ctx, e)
+		}
+		return nil // it lives, or the answer is unknown: the run asks again later
+	})
 }
 
 // fetchOptions are for the activity that waits for a child's close. The child waits at

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/amount"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // childEnded handles a child's end that Temporal has confirmed: by its result, or by a check.
@@ -105,7 +106,7 @@ func (c Child) answer() childAnswer {
 // because the run's own handoff is made from it. A call that waits for the child shows the child's
 // files; those of a child in the background are kept until a call of subagent_wait shows them.
 func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent.Outcome {
-	kept := ShortOutcome(o)
+	kept := shortOutcome(o)
 	if kept.Files = nil; c.Call == "" {
 		kept.Files = filesIn(files)
 	}
@@ -115,19 +116,42 @@ func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent
 	return kept
 }
 
-// ShortOutcome returns an outcome as a parent keeps it: with short texts and bounded numbers. It does
-// not change o.
-func ShortOutcome(o *agent.Outcome) *agent.Outcome {
-	b := *o
-	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
-	b.Text, b.Citations, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, nil, codeOnly(b.Error)
-	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
-	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
-	if b.Error != nil {
-		b.Error.Message = fit(o.Error.Message, maxWhy)
+// FetchedOutcome returns an outcome as a run asks Temporal for it: with all that Temporal would have
+// delivered by itself, since a call may still wait for the answer, and bounded, since any worker may
+// have written it. It does not change o, which names its session.
+func FetchedOutcome(o *agent.Outcome) *agent.Outcome {
+	b := boundedOutcome(o)
+	b.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))
+	if jsonLen(b.Text)+rawJSONLen(b.Output) > maxOutcome {
+		b.Output = nil
 	}
+	b.Files = b.Files[:min(len(b.Files), agent.MaxFiles)]
+	var saved Artifacts
+	saved.addChild(o.Session, o)
+	b.Artifacts, b.ArtifactsLeft = saved.Children, saved.Left
+	return b
+}
+
+// shortOutcome returns an outcome as a parent keeps it: with short texts. It does not change o.
+func shortOutcome(o *agent.Outcome) *agent.Outcome {
+	b := boundedOutcome(o)
+	b.Text = fit(b.Text, maxChildText)
+	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
 	if rawJSONLen(b.Output) > maxChildText {
 		b.Output = nil
+	}
+	return b
+}
+
+// boundedOutcome returns a copy of an outcome with short names and bounded numbers, and without what
+// a parent has no use for. The answer and the artifacts stay as they are.
+func boundedOutcome(o *agent.Outcome) *agent.Outcome {
+	b := *o
+	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
+	b.Citations, b.Tools, b.Suspension, b.Error = nil, nil, nil, codeOnly(b.Error)
+	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
+	if b.Error != nil {
+		b.Error.Message = fit(o.Error.Message, maxWhy)
 	}
 	return &b
 }

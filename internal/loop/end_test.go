@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -43,9 +44,36 @@ func TestOutcomeHasCitations(t *testing.T) {
 	child := *o
 	fitOutcome(&child, true)
 	require.Empty(t, child.Citations)
-	require.Empty(t, ShortOutcome(o).Citations, "also of a child that is another program's")
+	require.Empty(t, FetchedOutcome(o).Citations, "also of a child that is another program's")
 	long := agent.Outcome{Text: strings.Repeat("x", maxEndText+1), Citations: o.Citations, Output: []byte(`"` + strings.Repeat("y", maxOutcome) + `"`)}
 	fitOutcome(&long, false)
 	require.Less(t, len(long.Text), maxEndText+200)
 	require.Empty(t, long.Citations)
+}
+
+// Another program's outcome may be of any length. What a run fetches of it fits into a history.
+func TestAFetchedOutcomeIsBounded(t *testing.T) {
+	o := &agent.Outcome{
+		Session: "s/b-1", Reason: strings.Repeat("r", 1<<20), Text: strings.Repeat("x", 1<<20), Output: []byte(`"` + strings.Repeat("y", maxOutcome) + `"`),
+		Files: make([]agent.File, 2*agent.MaxFiles), Citations: []agent.Citation{{End: 3}}, ArtifactsLeft: -1,
+	}
+	for i := range 2 * agent.MaxArtifacts {
+		o.Artifacts = append(o.Artifacts, agent.Artifact{File: contentFile("s/b-1", strings.Repeat("n", 100), "x"), Version: i + 1, Run: "r", Agent: "b", Call: "t1.1"})
+	}
+	o.Artifacts = append(o.Artifacts, agent.Artifact{File: contentFile("other", "a.md", "x"), Version: 1, Run: "r", Agent: "b", Call: "t1.1"})
+	got := FetchedOutcome(o)
+	raw, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.Less(t, len(raw), 1<<19)
+	require.Empty(t, got.Output)
+	require.Empty(t, got.Citations)
+	require.Len(t, got.Files, agent.MaxFiles)
+	require.Equal(t, 2*agent.MaxArtifacts, len(got.Artifacts)+got.ArtifactsLeft, "those of another session are left out")
+	require.LessOrEqual(t, artifactsJSONLen(got.Artifacts), artifactShare)
+
+	p := played(t, "begin go", `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"x"}`, "child-started s/b-1")
+	p.step(ChildEnded{Session: "s/b-1", Outcome: got})
+	require.Equal(t, got.Artifacts, p.state.Artifacts.Children, "the run takes what was fetched")
+	require.Empty(t, p.state.Children.List[0].Outcome.Artifacts)
+	require.LessOrEqual(t, len(p.state.Children.List[0].Outcome.Text), maxChildText)
 }

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -45,24 +47,61 @@ func (r *run) copyWith(ctx workflow.Context, in activities.CopyFilesInput, o wor
 	})
 }
 
-// orderCopyTime bounds how long an order waits for copies of its files. Other orders wait behind it, a
-// hold's too, so a store that is away must not keep them.
-const orderCopyTime = 30 * time.Second
+// How long an order waits for copies of its files: while no other order to the child waits behind it,
+// and otherwise, all copies together. A store that is away must not keep a hold or a stop.
+const (
+	orderCopyTime = 30 * time.Second
+	orderPatience = 2 * time.Second
+)
 
-// copyForOrder copies the files of an order into the session of a child that has begun. The order comes
-// after it in the outbox.
-func (r *run) copyForOrder(ctx workflow.Context, session string, order *wire.ParentOrder) {
-	in := activities.CopyFilesInput{From: r.state.Session, To: session, Parts: order.Files}
+// orderCopies are the copies for the orders to a child, one after another.
+type orderCopies struct {
+	until time.Time // when the patience ends; zero if no order has waited yet
+	hurry func()    // called when an order waits; nil if no copy is in progress
+}
+
+// copyForOrder copies the files of an order into the session of a child that has begun, and then sends
+// the order.
+func (r *run) copyForOrder(ctx workflow.Context, session string, order *wire.ParentOrder, send func()) {
+	if r.orderCopies[session] == nil {
+		r.orderCopies[session] = &orderCopies{}
+	}
+	c, over := r.orderCopies[session], false
+	ctx, cancel := workflow.WithCancel(ctx)
+	end := func(parts []agent.Part, err *agent.Error) {
+		if over {
+			return
+		}
+		over, c.hurry = true, nil
+		cancel()
+		if order.Files = parts; err != nil {
+			order.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+		}
+		send()
+	}
+	giveUp := func() { end(nil, &agent.Error{Code: agent.CodeTimeout}) }
+	c.hurry = func() {
+		now := workflow.Now(ctx)
+		if c.hurry = nil; c.until.IsZero() {
+			c.until = now.Add(orderPatience)
+		}
+		if c.until.After(now) {
+			r.later(ctx, c.until.Sub(now), giveUp)
+		} else {
+			giveUp()
+		}
+	}
+	if len(r.outbox[session]) > 1 {
+		c.hurry()
+	}
+	if over {
+		return
+	}
 	o := minuteOptions()
 	o.ScheduleToCloseTimeout = orderCopyTime
-	r.enqueue(session, func() {
-		r.copyWith(ctx, in, o, func(parts []agent.Part, err *agent.Error) loop.Input {
-			if order.Files = parts; err != nil {
-				order.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
-			}
-			r.sendNext(session)
-			return nil
-		})
+	r.copyWith(ctx, activities.CopyFilesInput{From: r.state.Session, To: session, Parts: order.Files}, o, func(parts []agent.Part, err *agent.Error) loop.Input {
+		end(parts, err)
+		return nil
 	})
 }
 
@@ -76,24 +115,42 @@ func notCopied(err *agent.Error) string {
 func (r *run) childEnded(ctx workflow.Context, session string, o *agent.Outcome) loop.Input {
 	ended := loop.ChildEnded{Session: session, Outcome: o}
 	switch {
-	case len(o.Files) == 0:
+	case len(o.Files) == 0, !r.state.TakesFilesOfChildren():
 		return ended
-	case r.copiesOf[session]: // while the store is away, the child may be checked again
+	case r.copiesOf[session] != nil: // while the store is away, the child may be checked again
 		return nil
-	case r.copiesOf == nil:
-		r.copiesOf = map[string]bool{}
 	}
-	r.copiesOf[session] = true
 	in := activities.CopyFilesInput{From: session, To: r.state.Session}
 	for _, f := range o.Files[:min(len(o.Files), agent.MaxFiles)] {
 		in.Parts = append(in.Parts, agent.Part{Type: agent.PartFile, File: &f})
 	}
-	r.copyFiles(ctx, in, func(parts []agent.Part, err *agent.Error) loop.Input {
+	over := false
+	ctx, cancel := workflow.WithCancel(ctx)
+	end := func(files []agent.Part) loop.Input {
 		delete(r.copiesOf, session)
-		if ended.Files = parts; err != nil { // the result counts all the same
-			ended.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
-		}
+		over, ended.Files = true, files
 		return ended
+	}
+	r.copiesOf[session] = func() {
+		cancel()
+		r.immediate = append(r.immediate, end(nil))
+	}
+	r.copyFiles(ctx, in, func(parts []agent.Part, err *agent.Error) loop.Input {
+		if over {
+			return nil
+		}
+		if err != nil { // the result counts all the same
+			parts = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+		}
+		return end(parts)
 	})
 	return nil
+}
+
+// giveUpCopies takes the ends of children whose files are still being copied: a run that stops or ends
+// must not lose what they came to.
+func (r *run) giveUpCopies() {
+	for _, session := range slices.Sorted(maps.Keys(r.copiesOf)) {
+		r.copiesOf[session]()
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
@@ -57,7 +56,7 @@ func (s *Shell) run(outer workflow.Context, start, state, origin converter.RawVa
 	// A cancellation is an input: the machine decides what it cancels, and still stores the
 	// transcript. So nothing ends the run's own context.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), wakeup: workflow.NewBufferedChannel(ctx, 1), outbox: map[string][]func(){}, matchBudget: match.NewBudget(0), historyLengthAtStart: workflow.GetInfo(outer).GetCurrentHistoryLength()}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), wakeup: workflow.NewBufferedChannel(ctx, 1), outbox: map[string][]func(){}, copiesOf: map[string]func(){}, orderCopies: map[string]*orderCopies{}, matchBudget: match.NewBudget(0), historyLengthAtStart: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.cancelWork = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -228,8 +227,11 @@ type run struct {
 	// outbox has the signals to other runs that are not known to be delivered, by
 	// session. The first of each is being sent.
 	outbox map[string][]func()
-	// copiesOf are the children whose files are being copied.
-	copiesOf         map[string]bool
+	// copiesOf has the children that have ended and whose files are being copied, by session: what
+	// takes the end without them.
+	copiesOf map[string]func()
+	// orderCopies are the copies for orders to children, by session, while the outbox has some.
+	orderCopies      map[string]*orderCopies
 	ack              agent.Ack    // the answer to the verb that was stepped last
 	immediate        []loop.Input // inputs that an effect brought at once
 	continueAsNew    bool         // the machine asked for a new execution
@@ -288,6 +290,9 @@ func (r *run) step(in loop.Input) error {
 	// perform its own before the rest.
 	for _, e := range effects {
 		r.perform(r.ctx, e)
+	}
+	if !r.state.TakesFilesOfChildren() {
+		r.giveUpCopies()
 	}
 	for len(r.immediate) > 0 {
 		in := r.immediate[0]
@@ -349,51 +354,4 @@ func (r *run) stepClock() {
 		r.timerFired = false
 		r.stepInput(loop.TimerFired{})
 	}
-}
-
-// tryFinish ends this execution if it can, and reports whether it is over. Before the run
-// continues as new, all signals must be taken and the outbox must be empty: the next
-// execution gets no signal of this one, and can't send its messages.
-func (r *run) tryFinish() bool {
-	if !r.continueAsNew || r.over {
-		return r.over
-	}
-	switch {
-	case r.state.Phase != loop.RunContinuing || r.state.Log.SealingSeq > 0:
-		r.continueAsNew = false // something came to be stored, or a stop or an end
-	case len(r.outbox) > 0:
-	case r.outer.Err() != nil:
-		r.continueAsNew = false // a cancellation would be lost with this execution
-		r.stepInput(loop.Cancel{})
-	default:
-		by := carried{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
-		if r.execution != r.state.Run { // the workflow was reset
-			by.Execution = r.execution
-		}
-		// The state is encoded here. Updates of this task have run already: the SDK runs
-		// their handlers before this coroutine. So nothing can change the state after
-		// this line.
-		r.over, r.continueAsNewErr = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state, by)
-	}
-	return r.over
-}
-
-// result returns the Outcome, as a result or as the first detail of a failure
-// (docs/wire.md §6).
-func (r *run) result() (*agent.Outcome, error) {
-	if r.continueAsNewErr != nil {
-		return nil, r.continueAsNewErr
-	}
-	o := r.state.End.Outcome
-	switch o.Status {
-	case agent.StatusFailed:
-		// A retry policy of the workflow must not run it again: fermata retry does that,
-		// from its log.
-		e := *o.Error
-		e.Retryable = false
-		return nil, durable.Failure(&e, *o)
-	case agent.StatusCancelled:
-		return nil, temporal.NewCanceledError(*o)
-	}
-	return o, nil
 }

@@ -85,12 +85,15 @@ func (r *run) stepLive(in loop.Input) {
 // An interrupt waits for the signal before it, which takes one round trip. What is in
 // flight has been cancelled by then.
 func (r *run) sendSignal(ctx workflow.Context, session, name string, what any, then func(error)) {
-	r.enqueue(session, func() {
-		f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
-		r.onReady(f, func() {
-			r.sendNext(session)
-			then(f.Get(ctx, nil))
-		})
+	r.enqueue(session, func() { r.signal(ctx, session, name, what, then) })
+}
+
+// signal sends what is the first entry of the outbox.
+func (r *run) signal(ctx workflow.Context, session, name string, what any, then func(error)) {
+	f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
+	r.onReady(f, func() {
+		r.sendNext(session)
+		then(f.Get(ctx, nil))
 	})
 }
 
@@ -99,6 +102,8 @@ func (r *run) sendSignal(ctx workflow.Context, session, name string, what any, t
 func (r *run) enqueue(session string, send func()) {
 	if r.outbox[session] = append(r.outbox[session], send); len(r.outbox[session]) == 1 {
 		send()
+	} else if c := r.orderCopies[session]; c != nil && c.hurry != nil {
+		c.hurry()
 	}
 }
 
@@ -108,15 +113,20 @@ func (r *run) sendNext(session string) {
 		r.outbox[session][0]()
 	} else {
 		delete(r.outbox, session)
+		delete(r.orderCopies, session)
 	}
 }
 
 // orderChild sends an order to a child. A child that has ended needs none.
 func (r *run) orderChild(ctx workflow.Context, e loop.OrderChild) {
-	if len(e.Order.Files) > 0 {
-		r.copyForOrder(ctx, e.Session, &e.Order)
-	}
-	r.sendSignal(ctx, e.Session, signals.ParentOrder, &e.Order, func(error) {})
+	send := func() { r.signal(ctx, e.Session, signals.ParentOrder, &e.Order, func(error) {}) }
+	r.enqueue(e.Session, func() {
+		if len(e.Order.Files) > 0 {
+			r.copyForOrder(ctx, e.Session, &e.Order, send)
+		} else {
+			send()
+		}
+	})
 }
 
 // forward sends a verb to a child. If nobody takes it, the log shows that.

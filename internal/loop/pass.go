@@ -140,3 +140,7 @@ func (s *step) shownWith(parts []agent.Part) (shown []agent.Part) {
 	}
 	return shown
 }
+
+// TakesFilesOfChildren reports whether a child's end may wait for copies of the files that it gives
+// back. In a run that stops or ends nobody sees them.
+func (s *State) TakesFilesOfChildren() bool { return s.End.Stopping == nil && s.End.Outcome == nil }

@@ -142,7 +142,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		reply.ShownFiles = d.shownFiles(ctx, log, entries, spec, in, reply.Parts)
 	}
 	if in.Summary == loop.SummaryOfAll {
-		reply.Parts = append(reply.Parts, namedFiles(entries)...)
+		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }

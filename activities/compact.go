@@ -111,7 +111,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	said.Note = agent.NoteSummary
-	said.Parts = append(said.Parts, namedFiles(entries[first:from])...)
+	said.Parts = append(said.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries[first:from]))...)
 	reply.Parts = said.Parts
 	// A full slice expression: append must not overwrite entries that are kept.
 	c.After = m.Tokens(append(append(entries[:first:first], said), entries[from:]...))

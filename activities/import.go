@@ -47,6 +47,10 @@ func (d *Activities) importRun(ctx context.Context, in loop.ImportArgs) (out Imp
 	if spec == nil {
 		return out, agent.Errorf(agent.CodeIncompatible, "import refused: the log of session %s has no run", in.Session)
 	}
+	// The export has the bytes of what its log names, and of nothing else.
+	if out.State.Artifacts.Foreign(in.Session, view.Artifacts()) {
+		return out, agent.Errorf(agent.CodeIncompatible, "import refused: session %s has an artifact of another session that its log does not have", in.Session).WithPath("import")
+	}
 	out.Export, out.Spec = c.ID, *spec
 	out.State.Log = loop.Log{Head: c.Head.Digest, Seq: c.Head.Seq, Version: version}
 	return out, nil

@@ -137,7 +137,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		reply.ParkRequests = parkings(reply.Parts)
 	}
 	if in.Summary == loop.SummaryOfAll {
-		reply.Parts = append(reply.Parts, namedFiles(entries)...)
+		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }

@@ -178,14 +178,31 @@ func (d *Activities) fileBefore(ctx context.Context, in ModelInput, name string)
 	return p, err
 }
 
+// ownFiles returns the parts for a summary with files of the session itself. It leaves out what can't
+// be copied now: the file can still be found by its name.
+func (d *Activities) ownFiles(ctx context.Context, session string, parts []agent.Part) (own []agent.Part) {
+	ctx, stop := context.WithTimeout(ctx, shownFilesTime) // the summary is paid
+	defer stop()
+	for _, p := range parts {
+		if p, err := d.ownFile(ctx, session, p); err == nil {
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
 // ownFile returns a part whose file is the session's own. A fork shares files of the session that it
-// comes from, and a run shows only its own: such a file is stored once more.
+// comes from, and a run shows only its own: such a file is stored once more. A file of any other
+// session is none of the conversation, whatever its log says.
 func (d *Activities) ownFile(ctx context.Context, session string, p agent.Part) (agent.Part, error) {
 	f := p.File
 	if f.Session == session {
 		return p, nil
 	}
 	err := patiently(ctx, func() error {
+		if err := d.shares(ctx, session, f); err != nil {
+			return err
+		}
 		data, err := d.Log.File(ctx, f)
 		if err == nil {
 			p.File, err = d.Log.PutFile(ctx, session, f.Name, f.MediaType, data)
@@ -193,6 +210,8 @@ func (d *Activities) ownFile(ctx context.Context, session string, p agent.Part) 
 		return err
 	})
 	switch {
+	case errors.Is(err, agent.CodeNotFound):
+		return p, errors.New(lacking(f, "it is another session's"))
 	case errors.Is(err, agent.CodeChunkMissing):
 		return p, errors.New(lacking(f, "it was deleted"))
 	case errors.Is(err, agent.CodeChunkDamaged):
@@ -201,4 +220,14 @@ func (d *Activities) ownFile(ctx context.Context, session string, p agent.Part) 
 		return p, errors.New(lacking(f, "it can't be read now: try again later"))
 	}
 	return p, nil
+}
+
+// shares returns an error, [agent.CodeNotFound] if the session of a file wrote no part of a session's
+// log. The store knows that: a worker can put any name in a message, but not in a head.
+func (d *Activities) shares(ctx context.Context, session string, f *agent.File) error {
+	head, err := d.Log.Head(ctx, session)
+	if err != nil || slices.ContainsFunc(head.Origins, func(o store.Origin) bool { return o.Session == f.Session }) {
+		return err
+	}
+	return agent.Errorf(agent.CodeNotFound, "session %s shares nothing of session %s", session, f.Session)
 }

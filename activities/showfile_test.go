@@ -106,6 +106,34 @@ func (s shelf) asks(session string, entries []store.Entry, files ...string) []wi
 	return s.d.shownFiles(s.t.Context(), conversation{&store.View{}, entries, in}, spec, calls)
 }
 
+// log stores a session whose log begins with a chunk that from wrote.
+func (s shelf) log(session, from string) {
+	s.t.Helper()
+	chunk, err := s.d.Log.Seal(s.t.Context(), "", from, "r", false, []agent.Event{{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: "r", Spec: &agent.Spec{}}}})
+	require.NoError(s.t, err)
+	_, err = s.d.Log.SwapHead(s.t.Context(), store.Head{V: store.HeadVersion, Version: 1, Session: session, Run: "r", Fence: agent.Fence{Chain: 1, N: 1}, Status: agent.StatusRunning, Digest: chunk, Seq: 1})
+	require.NoError(s.t, err)
+}
+
+// Whatever a conversation names, a file of a session whose log it does not share is never copied. A
+// summary names files of the session itself alone.
+func TestAnotherSessionsFileIsNotCopied(t *testing.T) {
+	s := newShelf(t)
+	s.log("fork", "s")
+	s.log("other", "other")
+	chart := s.put("chart.png", "image/png", picturePNG)
+	for _, session := range []string{"other", "none"} { // one has no log
+		got := s.asks(session, saying(chart), "chart.png")
+		require.Equal(t, "[chart.png#DIGITS (image/png, 71 bytes): it is another session's]", undigested(got[0].Err))
+		_, err := s.d.Log.File(t.Context(), &agent.File{Session: session, Digest: chart.File.Digest, Size: chart.File.Size, MediaType: "image/png"})
+		require.ErrorIs(t, err, agent.CodeChunkMissing)
+		require.Empty(t, s.d.ownFiles(t.Context(), session, []agent.Part{chart}))
+	}
+	got := s.d.ownFiles(t.Context(), "fork", []agent.Part{chart})
+	require.Len(t, got, 1)
+	require.Equal(t, "fork", got[0].File.Session)
+}
+
 // A model finds a file by its name and digits, and reads which files there are if it doesn't. A file
 // of another session, which a fork shares, becomes the fork's own.
 func TestAFileIsShownAgain(t *testing.T) {
@@ -121,6 +149,7 @@ func TestAFileIsShownAgain(t *testing.T) {
 	require.Contains(t, got[2].Err, `there is no file "x.png"; there are: chart.png#`)
 
 	require.Len(t, s.asks("s", entries, slices.Repeat([]string{"x.png"}, agent.MaxFiles+1)...), agent.MaxFiles)
+	s.log("fork", "s")
 	got = s.asks("fork", entries, chart.File.Handle())
 	require.Empty(t, got[0].Err)
 	require.Equal(t, "fork", got[0].File.File.Session)

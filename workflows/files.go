@@ -13,12 +13,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// parentSession returns the session of the workflow that has started this one; empty if none has.
+// parentSession returns the session of the workflow that has started this one; empty if none has, or one
+// of another namespace, which may have a session of that name, too.
 func parentSession(info *workflow.Info) string {
-	if info.ParentWorkflowExecution == nil {
+	if info.ParentWorkflowExecution == nil || !sameNamespace(info) {
 		return ""
 	}
 	return info.ParentWorkflowExecution.ID
+}
+
+// sameNamespace reports whether a child is in its parent's namespace. A history does not name the run's
+// own namespace, so a replayer replaces it.
+func sameNamespace(info *workflow.Info) bool {
+	return info.ParentWorkflowNamespace == info.Namespace || info.Namespace == "ReplayNamespace"
 }
 
 // takeFiles copies the files of the start that are the parent's into this run's session, once the run

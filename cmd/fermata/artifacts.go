@@ -114,7 +114,7 @@ func (c *cli) listArtifacts(ctx context.Context, runs *fermata.Client, session s
 			if a.Current {
 				version += " *"
 			}
-			t.Row(untrusted.Name(a.Name), version, a.Turn, untrusted.Name(a.Call), untrusted.Name(a.Agent), a.Digest[:12], a.Size, untrusted.Name(a.MediaType))
+			t.Row(untrusted.Name(a.Name), version, a.Turn, untrusted.Name(a.Call), untrusted.Name(a.Agent), shortDigest(a.Digest), a.Size, untrusted.Name(a.MediaType))
 		}
 		some = true
 	}

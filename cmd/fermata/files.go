@@ -111,7 +111,7 @@ func (c *cli) listFiles(ctx context.Context, runs *fermata.Client, session strin
 			if !some {
 				t.Row("EVENT", "TURN", "FROM", "DIGEST", "BYTES", "TYPE", "NAME")
 			}
-			t.Row(f.Seq, f.Turn, f.Role, f.Digest[:12], f.Size, untrusted.Name(f.MediaType), cmp.Or(untrusted.Name(f.Name), "-"))
+			t.Row(f.Seq, f.Turn, f.Role, shortDigest(f.Digest), f.Size, untrusted.Name(f.MediaType), cmp.Or(untrusted.Name(f.Name), "-"))
 		}
 		some = true
 	}
@@ -120,6 +120,9 @@ func (c *cli) listFiles(ctx context.Context, runs *fermata.Client, session strin
 	}
 	return nil
 }
+
+// shortDigest returns the beginning of a digest for people. A log may have a digest that is too short.
+func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // findFile returns the file of a session that has a name, handle or digest, or whose digest begins so.
 // A whole digest is never taken for a name.
@@ -131,11 +134,11 @@ func findFile(ctx context.Context, runs *fermata.Client, session, named string) 
 			return found, err
 		case f.Digest == named:
 			return f, nil
-		case f.Name != named && f.Handle() != named && !strings.HasPrefix(f.Digest, named) || slices.Contains(digests, f.Digest[:12]):
+		case f.Name != named && f.Handle() != named && !strings.HasPrefix(f.Digest, named) || slices.Contains(digests, shortDigest(f.Digest)):
 			continue
 		}
 		if found = f; len(digests) < 8 {
-			digests = append(digests, f.Digest[:12])
+			digests = append(digests, shortDigest(f.Digest))
 		}
 	}
 	switch len(digests) {

@@ -96,10 +96,18 @@ func (e MakeHandoff) ArtifactsOf(session string) (list []agent.Artifact) {
 	return list
 }
 
-// sound reports whether an imported ledger can be that of a session.
-func (a *Artifacts) sound() bool {
+// Foreign reports whether the run has an artifact of another session that its log does not have. known
+// are the artifacts that the log has: a fork knows those behind its checkpoint.
+func (a *Artifacts) Foreign(session string, known []agent.Artifact) bool {
+	return slices.ContainsFunc(a.List, func(one agent.Artifact) bool { return one.Session != session && !slices.Contains(known, one) })
+}
+
+// sound reports whether an imported ledger can be that of a session. Artifacts of sub-agents are of
+// sessions below it; [Artifacts.Foreign] checks the others.
+func (a *Artifacts) sound(session string) bool {
 	bad := func(one agent.Artifact) bool { return one.Check() != nil }
-	return !slices.ContainsFunc(a.all(), bad) && len(a.List) <= agent.MaxArtifacts && len(a.Children) <= agent.MaxArtifacts &&
+	elsewhere := func(one agent.Artifact) bool { return !strings.HasPrefix(one.Session, session+"/") }
+	return !slices.ContainsFunc(a.all(), bad) && !slices.ContainsFunc(a.Children, elsewhere) && len(a.List) <= agent.MaxArtifacts && len(a.Children) <= agent.MaxArtifacts &&
 		artifactsJSONLen(a.List) <= artifactShare && artifactsJSONLen(a.Children) <= artifactShare && a.Left >= 0
 }
 
@@ -125,10 +133,11 @@ func (s *step) saveArtifacts(i int, files []agent.File) {
 	}
 	var saved, refused []string
 	for n, f := range files {
-		a, why := s.saveArtifact(i, f)
 		if n >= agent.MaxFiles {
-			why = fmt.Sprintf("a call saves at most %d", agent.MaxFiles)
+			refused = append(refused, fmt.Sprintf("%d more: a call saves at most %d", len(files)-n, agent.MaxFiles))
+			break
 		}
+		a, why := s.saveArtifact(i, f)
 		if why != "" {
 			refused = append(refused, fit(a.Label(), maxQuoted/2)+": "+why)
 			continue

@@ -123,6 +123,18 @@ func TestWhenArtifactsAreSaved(t *testing.T) {
 	require.Equal(t, []string{"a:1"}, versions(p.state.Artifacts.List))
 }
 
+// A call saves so many. Whoever makes it, no version comes of the others.
+func TestACallSavesFewArtifacts(t *testing.T) {
+	p := played(t, "begin go", opensAdd, "calls add {}")
+	var files []agent.File
+	for i := range 150 {
+		files = append(files, contentFile("s", "a", fmt.Sprint(i)))
+	}
+	p.step(saves("t1.1", files...))
+	require.Equal(t, []string{fmt.Sprintf("a:%d", agent.MaxFiles)}, versions(p.state.Artifacts.List))
+	require.Contains(t, recorded(t, p.state)[0].Text, "130 more: a call saves at most 20")
+}
+
 // The session's next run counts on. A fork does not use a version twice that the session has, and a reset
 // or a fork that drops artifacts knows none.
 func TestWhatARunInheritsOfArtifacts(t *testing.T) {
@@ -187,6 +199,15 @@ func TestARunWithArtifactsCanMove(t *testing.T) {
 	s := p.state.clone()
 	s.Artifacts.List = []agent.Artifact{{File: contentFile("s", "a/b", "x"), Version: 1}}
 	require.Contains(t, s.inconsistency(), "artifact")
+	other := agent.Artifact{File: contentFile("victim", "a", "x"), Version: 1}
+	s.Artifacts.List, s.Artifacts.Children = p.state.Artifacts.List, []agent.Artifact{other}
+	require.Contains(t, s.inconsistency(), "artifact", "sub-agents have their artifacts below the session")
+	s.Artifacts.Children[0].Session = "s/b-1"
+	require.Empty(t, s.inconsistency())
+
+	a := Artifacts{List: append(p.state.Artifacts.all(), other)}
+	require.True(t, a.Foreign("s", nil))
+	require.False(t, a.Foreign("s", []agent.Artifact{other}), "a fork has it in its log")
 	s = p.state.clone()
 	s.Counters.ArtifactFloor = -5
 	require.NotEmpty(t, s.inconsistency())
@@ -201,5 +222,5 @@ func TestArtifactsOfManySubAgents(t *testing.T) {
 	}
 	require.LessOrEqual(t, written(a.Children), artifactShare)
 	require.Equal(t, 30*agent.MaxFiles, len(a.Children)+a.Left)
-	require.True(t, a.sound())
+	require.True(t, a.sound("s"))
 }

@@ -98,6 +98,9 @@ func textsOf(h *agent.Handoff) (all []string) {
 	for _, e := range h.UnknownEffects {
 		all = append(all, e.Tool, e.Call, e.Since, e.Key)
 	}
+	for _, a := range h.Artifacts {
+		all = append(all, a.Name, a.MediaType, a.Session, a.Call)
+	}
 	for _, e := range h.Evidence {
 		all = append(all, e.Kind, e.Ref, e.Note)
 	}

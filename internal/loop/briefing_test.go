@@ -36,6 +36,24 @@ func TestNoWordingOfABriefingDecides(t *testing.T) {
 	require.Equal(t, agent.CodeStale, again.End.Outcome.Error.Code, "it is the same start")
 }
 
+// A briefing counts whatever its text has: a handoff may name thousands of artifacts.
+func TestABriefingCountsItsArtifacts(t *testing.T) {
+	sizes := func(h *agent.Handoff) (bytes, size int) {
+		o := Origin{Start: &agent.Start{Input: agent.Input{Briefing: h}}}
+		return o.bytes(), o.size()
+	}
+	h := &agent.Handoff{Session: "s", Agent: "a"}
+	bytes, size := sizes(h)
+	a := agent.Artifact{File: contentFile(strings.Repeat("s", 60), strings.Repeat("n", 100), "x"), Version: 1, Call: "t1.1"}
+	for range 500 {
+		h.Artifacts = append(h.Artifacts, a)
+	}
+	moreBytes, moreSize := sizes(h)
+	line := len("- ") + len(a.String()) + len(", of session , call \n") + len(a.Session) + len(a.Call) // as handoff.Briefing writes it
+	require.GreaterOrEqual(t, moreBytes-bytes, 500*line)
+	require.GreaterOrEqual(t, moreSize-size, 500*line)
+}
+
 // A briefing is no longer in a state than it counts.
 func TestABriefingIsNoLongerThanItCounts(t *testing.T) {
 	text := rapid.StringOf(rapid.SampledFrom([]rune("\n\r\t\v<![a# \u2028&\"\\")))

@@ -26,7 +26,7 @@ func (s *State) inconsistency() string {
 		return "it is held by runs that it does not have"
 	case s.idling() && s.daemon() == nil:
 		return "it idles and is no daemon"
-	case !s.Artifacts.sound():
+	case !s.Artifacts.sound(s.Session):
 		return "it has an artifact that no run can have saved"
 	case s.Turn.Phase == TurnAdvancing && !s.isFlow():
 		return "it asks a flow and is none"

@@ -83,10 +83,11 @@ const maxNotFound = 4 << 10
 const MaxNamedFiles = 20
 
 // named returns the files of a conversation that a summary names, the newest. A chunk of the log
-// names only so many.
+// names only so many. Whoever has asked the model, only files of the run's own session are taken: the
+// activity has made copies of those that a fork shares.
 func (s *step) named(parts []agent.Part) (files []agent.Part) {
 	for _, p := range parts {
-		if p.File != nil && p.File.Check() == nil {
+		if p.File != nil && p.File.Session == s.Session && p.File.Check() == nil {
 			files = append(files, agent.Part{Type: agent.PartFile, Text: fit(p.Text, agent.MaxFileText), File: p.File})
 		}
 	}

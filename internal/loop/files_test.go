@@ -100,20 +100,39 @@ func TestAFileIsShownAgainAtOnce(t *testing.T) {
 	require.Equal(t, "Permission denied by rule 0.", recorded(t, p.state)[0].Text)
 }
 
+// No model makes files or results. Whoever has asked it, the log gets none of a reply.
+func TestAReplyHasNoFiles(t *testing.T) {
+	p := played(t, "begin go", opensAdd)
+	file := fileOf("victim")
+	asText := agent.Part{Type: agent.PartText, Text: "look", File: file.File}
+	result := agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Status: agent.CallOK, Files: []agent.Part{file}}}
+	p.step(p.replied(wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: append([]agent.Part{file, asText, result}, p.calls("add {}")...)}))
+	for _, e := range p.state.Log.Tail {
+		require.Empty(t, e.Files(), e.Type)
+		if e.Message != nil && e.Message.Role == agent.RoleAssistant {
+			require.Len(t, e.Message.Parts, 1, "the call")
+		}
+	}
+}
+
 // A summary names the files of what it replaces, as many as a chunk of the log may.
 func TestASummaryNamesFiles(t *testing.T) {
 	p := played(t, `started {"carry":"compact","input":{"text":"and now?"}}`, "opened-old", "located {}")
 	reply := wire.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: "we paid"}}}
 	for range MaxNamedFiles + 5 {
-		reply.Parts = append(reply.Parts, fileOf("other"))
+		reply.Parts = append(reply.Parts, fileOf("s"))
 	}
 	reply.Parts[1].File.Name = "oldest.png"
+	reply.Parts = append(reply.Parts, fileOf("victim"))
 	p.step(p.replied(reply))
 	for _, e := range p.state.Log.Tail {
 		if e.Type == agent.EventCompacted {
 			require.Equal(t, "we paid", e.Message.Text())
 			require.Len(t, e.Message.Files(), MaxNamedFiles)
 			require.Empty(t, e.Message.Files()[0].Name)
+			for _, f := range e.Message.Files() {
+				require.Equal(t, "s", f.Session, "whoever has asked the model")
+			}
 			return
 		}
 	}

@@ -123,11 +123,15 @@ func (s *step) providerPaused(m agent.Message) {
 	}
 }
 
-// message makes a message of a reply, and gives its calls the runtime's ids.
+// message makes a message of a reply, and gives its calls the runtime's ids. It drops files and
+// results: no model makes them, and a worker could name another session's file there.
 func (s *step) message(r wire.Reply) agent.Message {
 	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), ProviderModel: r.ProviderModel}
 	n := 0
 	for _, p := range r.Parts {
+		if p.File != nil || p.Result != nil || p.Type == agent.PartFile || p.Type == agent.PartToolResult {
+			continue
+		}
 		if p.Type == agent.PartToolCall && p.Call != nil {
 			n++
 			// maxCalls rejects further calls with a result each. Beyond maxAsked they are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -221,11 +222,11 @@ func filesLen(files []agent.File) (n int) {
 const fileFrame = 180
 
 // returned returns the files that an answer gives back: those that the run's tools have shown, if the
-// answer has their handles or their names. Of several with one name, the last one counts. Files that
-// the run was sent are known to whoever reads the answer.
+// answer has their handles, or their names with an ending. Of several with one name, the last one
+// counts. Files that the run was sent are known to whoever reads the answer.
 func (d *Activities) returned(ctx context.Context, have conversation, text string) (files []agent.File) {
 	var shown []agent.Part
-	seen, names := map[string]bool{}, map[string]bool{}
+	seen, names, handles := map[string]bool{}, map[string]bool{}, handlesOf(text)
 	for _, e := range have.entries {
 		switch {
 		case e.Role == agent.RoleTool || e.Note == agent.NoteSummary: // a summary names files of tools, too
@@ -240,7 +241,7 @@ func (d *Activities) returned(ctx context.Context, have conversation, text strin
 		f := p.File
 		named := !names[f.Name] && mentions(text, f.Name)
 		names[f.Name] = true
-		if seen[f.Digest] || !named && !hasHandle(text, f) || len(files) == agent.MaxFiles {
+		if seen[f.Digest] || !named && !handles.have(f) || len(files) == agent.MaxFiles {
 			continue
 		}
 		seen[f.Digest] = true
@@ -255,16 +256,17 @@ func (d *Activities) returned(ctx context.Context, have conversation, text strin
 // minName is how long a name is, in bytes, that an answer is searched for.
 const minName = 4
 
-// mentions reports whether a text has a name as a word.
+// mentions reports whether a text has a name as a word. The name needs an ending: a tool may call its
+// file "with". A name with digits after it is the handle of one file, and no mention of others.
 func mentions(text, name string) bool {
-	if len(name) < minName {
+	if len(name) < minName || !hasEnding(name) {
 		return false
 	}
 	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-' }
 	for at := strings.Index(text, name); at >= 0; {
 		before, _ := utf8.DecodeLastRuneInString(text[:at])
 		after, _ := utf8.DecodeRuneInString(text[at+len(name):])
-		if !inWord(before) && !inWord(after) {
+		if !inWord(before) && !inWord(after) && !handleEnd.MatchString(text[at+len(name):]) {
 			return true
 		}
 		next := strings.Index(text[at+1:], name)
@@ -276,12 +278,41 @@ func mentions(text, name string) bool {
 	return false
 }
 
-// handleForm matches the digits of a handle.
-var handleForm = regexp.MustCompile(`#[0-9a-f]{8,64}`)
+// hasEnding reports whether a name ends as "map.pdf" does. A tool may also call its file "v1.2", or as
+// the handle of another file.
+func hasEnding(name string) bool {
+	end := path.Ext(name)
+	return strings.ContainsFunc(end, unicode.IsLetter) && !strings.ContainsFunc(end[1:], func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
 
-// hasHandle reports whether a text has a file's handle.
-func hasHandle(text string, f *agent.File) bool {
-	return slices.ContainsFunc(handleForm.FindAllString(text, -1), func(h string) bool { return strings.HasPrefix(f.Digest, h[1:]) })
+// How many digits of a file's digest are a handle in an answer.
+const minDigits, maxDigits = 8, 64
+
+var (
+	handleForm = regexp.MustCompile(fmt.Sprintf(`#[0-9a-f]{%d,%d}`, minDigits, maxDigits))
+	// handleEnd matches what follows the name in a handle, also in one with too few digits.
+	handleEnd = regexp.MustCompile(`^#[0-9a-fA-F]+\b`)
+)
+
+// handles are the digits of the handles in a text.
+type handles map[string]bool
+
+func handlesOf(text string) handles {
+	all := handles{}
+	for _, h := range handleForm.FindAllString(text, -1) {
+		all[h[1:]] = true
+	}
+	return all
+}
+
+// have reports whether a file's handle is among them.
+func (h handles) have(f *agent.File) bool {
+	for n := minDigits; n <= min(maxDigits, len(f.Digest)); n++ {
+		if h[f.Digest[:n]] {
+			return true
+		}
+	}
+	return false
 }
 
 // messageOf returns what an error says, without its code.

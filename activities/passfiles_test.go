@@ -174,7 +174,37 @@ func TestWhatAnAnswerNames(t *testing.T) {
 	} {
 		require.Equal(t, named, mentions(text, f.Name), text)
 	}
-	require.True(t, hasHandle("It is map.pdf#abababab.", f))
-	require.False(t, hasHandle("It is map.pdf#abababaa, or #abab", f))
-	require.False(t, mentions("a b", "a"), "too short to be meant")
+	require.True(t, handlesOf("It is map.pdf#abababab.").have(f))
+	require.True(t, handlesOf("#12345678 or #"+f.Digest).have(f))
+	require.False(t, handlesOf("It is map.pdf#abababaa, or #abab").have(f))
+	require.False(t, handlesOf("#abababab").have(&agent.File{Digest: "ab"}), "of a log that was imported")
+	require.False(t, mentions("a.b c", "a.b"), "too short to be meant")
+	for text, named := range map[string]bool{
+		"See map.pdf#12345678.": false, "map.pdf#12AB": false, "map.pdf#12345678, which replaces map.pdf": true,
+		"map.pdf#page=3": true, "map.pdf#": true, "# map.pdf": true,
+	} {
+		require.Equal(t, named, mentions(text, f.Name), text)
+	}
+	for name, counts := range map[string]bool{
+		"notes.md": true, "data.7z": true, "Größe.txt": true, "a b.tar.gz": true,
+		"with": false, "v1.2": false, "done.": false, "map.pdf#12345678": false, "I am. Done": false,
+	} {
+		require.Equal(t, counts, mentions("So "+name+" it is", name), name)
+	}
+}
+
+// A handle in an answer is about one file: others with its name, or with a word as their name, stay.
+func TestAnAnswerGivesBackWhatItNamesAlone(t *testing.T) {
+	s := newShelf(t)
+	report, newer := s.put("report.pdf", "application/pdf", []byte("%PDF-1.4 a")), s.put("report.pdf", "application/pdf", []byte("%PDF-1.4 b"))
+	word, like := s.put("with", "application/pdf", []byte("%PDF-1.4 c")), s.put(report.File.Handle(), "application/pdf", []byte("%PDF-1.4 d"))
+	have := conversation{entries: []store.Entry{{Message: agent.Message{Role: agent.RoleTool, Parts: []agent.Part{result(agent.CallOK, report, newer, word, like)}}}}}
+	have.in.Session = "s"
+	for text, want := range map[string][]agent.File{
+		"I am done with it, see " + report.File.Handle() + ".": {*report.File},
+		"I am done with report.pdf.":                           {*newer.File},
+		"See " + word.File.Handle() + ".":                      {*word.File},
+	} {
+		require.Equal(t, want, s.d.returned(t.Context(), have, text), text)
+	}
 }

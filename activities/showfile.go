@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
@@ -49,7 +50,8 @@ func filePartsOf(entries []store.Entry) (parts []agent.Part) {
 }
 
 // onlyNamed returns the parts of a summary as every model gets them. Of the files the names alone,
-// since these are a user's words, and what was said of a file may be a tool's.
+// as single words: a summary is a user's message, and a tool may have chosen the name, and what was
+// said of the file.
 func onlyNamed(parts []agent.Part) (out []agent.Part) {
 	lines := []string{"[Files of the conversation before:]"}
 	for _, p := range parts {
@@ -57,9 +59,22 @@ func onlyNamed(parts []agent.Part) (out []agent.Part) {
 			out = append(out, p)
 			continue
 		}
-		lines = append(lines, fileLine(p.File))
+		named := *p.File
+		named.Name = strings.Map(wordRune, named.Name)
+		lines = append(lines, fileLine(&named))
 	}
 	return append(out, agent.Part{Type: agent.PartText, Text: strings.Join(lines, "\n")})
+}
+
+// wordRune makes one word of a file's name. The digits of its handle still find the file.
+func wordRune(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return '_'
+	case unicode.IsLetter(r), unicode.IsMark(r), unicode.IsDigit(r), strings.ContainsRune("._-", r):
+		return r
+	}
+	return -1
 }
 
 // offerFiles returns a Spec with the tool show_file if files of the conversation are not shown any

@@ -9,11 +9,13 @@ import (
 
 // Citations collects what the parts of a reply cite, while it arrives. Adapters use one for each
 // reply. K names a part that is not complete yet, as the adapter does. However many citations
-// come, it keeps few, and it never fails: what it leaves out is counted in [agent.Part.Uncited].
+// come, it keeps few, and it never fails: what it leaves out is counted in [agent.Part.Uncited],
+// for very many parts in that of the next part.
 // The zero value is empty.
 type Citations[K comparable] struct {
-	of map[K]*cited
-	n  int
+	of      map[K]*cited
+	n       int
+	dropped int // of parts that have no entry
 }
 
 type cited struct {
@@ -27,14 +29,20 @@ const candidates = 4 * agent.MaxCitations
 
 // Add adds a citation to a part. Start and End count as the provider does.
 func (c *Citations[K]) Add(part K, one agent.Citation) {
+	drop := c.Full() || one.URL == "" && one.File == "" && one.Title == "" || len(one.URL) > agent.MaxCitedURL
+	at := c.of[part]
+	if at == nil && drop && len(c.of) >= candidates { // a reply may have a part for each of its bytes
+		c.dropped++
+		return
+	}
 	if c.of == nil {
 		c.of = map[K]*cited{}
 	}
-	if c.of[part] == nil {
-		c.of[part] = &cited{}
+	if at == nil {
+		at = &cited{}
+		c.of[part] = at
 	}
-	at := c.of[part]
-	if c.Full() || one.URL == "" && one.File == "" && one.Title == "" || len(one.URL) > agent.MaxCitedURL {
+	if drop {
 		at.dropped++
 		return
 	}
@@ -55,6 +63,9 @@ func (c *Citations[K]) Forget(part K) {
 // Cite adds the citations of a part to it, now that its text is complete. span converts what
 // the provider counted; nil means that each citation is about the whole text.
 func (c *Citations[K]) Cite(part K, p *agent.Part, span Span) {
+	if p.Type == agent.PartText {
+		p.Uncited, c.dropped = p.Uncited+c.dropped, 0
+	}
 	at := c.of[part]
 	if at == nil {
 		return
@@ -80,7 +91,7 @@ func (c *Citations[K]) CiteAll(part K, parts []agent.Part, span Span) []agent.Pa
 	if at == nil {
 		return parts
 	}
-	whole, out, dropped := agent.Message{Parts: parts}.Text(), slices.Clone(parts), at.dropped
+	whole, out, dropped := agent.Message{Parts: parts}.Text(), slices.Clone(parts), at.dropped+c.dropped
 	for _, one := range at.list {
 		start, end := span(whole, one.Start, one.End)
 		i, before := textAt(out, start)

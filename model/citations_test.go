@@ -33,6 +33,37 @@ func TestCitationsAreBounded(t *testing.T) {
 	require.Len(t, other.Citations, agent.MaxCitations, "the part itself stays")
 }
 
+// Parts with nothing but citations that are left out cost nothing after the first ones. All are counted.
+func TestCitationsOfVeryManyParts(t *testing.T) {
+	const n = 10_000
+	var c model.Citations[int]
+	for i := range n {
+		c.Add(i, agent.Citation{})
+	}
+	next := n
+	require.Zero(t, testing.AllocsPerRun(n, func() { next++; c.Add(next, agent.Citation{}) }))
+	c.Add(n, agent.Citation{Title: "A"})
+	list, uncited := 0, n-next
+	for i := range next {
+		thought, p := agent.Part{Type: agent.PartThinking}, agent.Part{Type: agent.PartText, Text: "x"}
+		c.Cite(-1, &thought, nil)
+		require.Zero(t, thought.Uncited, "it cites nothing")
+		c.Cite(i, &p, nil)
+		list, uncited = list+len(p.Citations), uncited+p.Uncited
+	}
+	require.Equal(t, 1, list)
+	require.Equal(t, n, uncited)
+
+	c = model.Citations[int]{}
+	for i := range n {
+		c.Add(i, agent.Citation{})
+	}
+	c.Add(n, agent.Citation{Title: "A"})
+	out := c.CiteAll(n, []agent.Part{{Type: agent.PartText, Text: "x"}}, model.ByBytes)
+	require.Len(t, out[0].Citations, 1)
+	require.Equal(t, n-4*agent.MaxCitations, out[0].Uncited, "those of the other parts are theirs")
+}
+
 // What a provider counts becomes bytes.
 func TestSpans(t *testing.T) {
 	const text = "aü🌞z"

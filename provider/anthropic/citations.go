@@ -58,9 +58,8 @@ func (s *shownFiles) block(f *agent.File) sdk.ContentBlockParamUnion {
 	} else {
 		block = sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: s.Base64(f.Digest)})
 	}
-	if f.Name != "" {
-		block.OfDocument.Title = param.NewOpt(f.Name)
-	}
+	// Not the name alone: a tool may have chosen it, with words as if they were the runtime's.
+	block.OfDocument.Title = param.NewOpt(f.Handle())
 	// The provider demands it of all documents of a request or of none.
 	if s.cites {
 		block.OfDocument.Citations.Enabled = param.NewOpt(true)
@@ -156,7 +155,7 @@ func (s source) citation(documents []*agent.File) agent.Citation {
 	}
 	if 0 <= s.Document && s.Document < len(documents) && documents[s.Document] != nil {
 		f := documents[s.Document]
-		c.File, c.Title = f.Digest, cmp.Or(c.Title, f.Name)
+		c.File, c.Title = f.Digest, f.Name // the title that was sent is the handle
 	}
 	return c
 }

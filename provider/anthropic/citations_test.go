@@ -40,7 +40,7 @@ func TestCitations(t *testing.T) {
 	req, digest := withDocuments()
 	m, s := citing(t, begin,
 		open(0, textBlock), text(0, "Rome is "), citation(0, `{"type":"char_location","cited_text":"Rom ist sonnig.","document_index":0,"document_title":"notes.md","file_id":null,"start_char_index":7,"end_char_index":22}`),
-		text(0, "sunny ☀️."), citation(0, `{"type":"page_location","cited_text":"The plan.","document_index":1,"document_title":"plan.pdf","file_id":null,"start_page_number":5,"end_page_number":6}`), stop(0),
+		text(0, "sunny ☀️."), citation(0, `{"type":"page_location","cited_text":"The plan.","document_index":1,"document_title":"plan.pdf#01234567","file_id":null,"start_page_number":5,"end_page_number":6}`), stop(0),
 		open(1, textBlock), text(1, " And "), stop(1),
 		open(2, textBlock), text(2, "old."), citation(2, `{"type":"content_block_location","cited_text":"Old.","document_index":2,"document_title":null,"start_block_index":0,"end_block_index":1}`),
 		citation(2, `{"type":"search_result_location","cited_text":"Older.","source":"https://b.example/x","title":"B","search_result_index":0,"start_block_index":1,"end_block_index":3}`),
@@ -61,6 +61,8 @@ func TestCitations(t *testing.T) {
 	}, reply.Parts)
 	body := string(s.Bodies[0])
 	require.Equal(t, 3, strings.Count(body, `"citations":{"enabled":true}`))
+	require.Contains(t, body, fmt.Sprintf(`"title":"plan.pdf#%.8s"`, digest[1]), "the handle: a tool may have chosen the name")
+	require.Contains(t, body, fmt.Sprintf(`"title":"file#%.8s"`, digest[2]))
 	require.Contains(t, body, `{"data":"Grüße. Rom ist sonnig.","media_type":"text/plain","type":"text"}`)
 
 	// The provider does not demand places in documents back, and their numbers may be others by now.

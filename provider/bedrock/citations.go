@@ -55,7 +55,9 @@ func (r *reply) cite(p *piece, raw json.RawMessage) {
 func (s source) citation(documents []document) agent.Citation {
 	c := agent.Citation{Title: cmp.Or(s.Title, s.Source)}
 	for _, t := range s.Content {
-		c.Text += t.Text
+		if c.Text += t.Text; len(c.Text) > agent.MaxCitedText { // the rest would be cut
+			break
+		}
 	}
 	l := s.Location
 	switch {

@@ -92,23 +92,32 @@ func (f found) citation() agent.Citation {
 	return c
 }
 
+// maxSupports is how many sources of segments are looked at. Each costs a search in the whole text,
+// also if it turns out to be in no place.
+const maxSupports = 4 * agent.MaxCitations
+
 // cited adds to the texts of the reply what they cite, now that they are complete.
 func (r *reply) cited() {
 	whole := ""
 	if len(r.grounds.Supports) > 0 {
 		whole = agent.Message{Parts: r.parts}.Text()
 	}
+	left := maxSupports
 	for _, s := range r.grounds.Supports {
-		start, end := -1, -1
-		if !r.cites.Full() { // looking for a text takes long
-			start, end = s.Segment.place(whole)
-		}
+		start, end, placed := 0, 0, false
 		for _, i := range s.Indices {
 			one := agent.Citation{} // has no source, so that it counts as one that is not valid
-			if 0 <= i && i < len(r.grounds.Chunks) {
+			if 0 <= i && i < len(r.grounds.Chunks) && left > 0 && !r.cites.Full() {
 				one = r.grounds.Chunks[i].citation()
 			}
-			one.Start, one.End = start, end
+			if one != (agent.Citation{}) {
+				left--
+				if !placed { // looking for a text takes long
+					start, end = s.Segment.place(whole)
+					placed = true
+				}
+				one.Start, one.End = start, end
+			}
 			r.cites.Add(wholeText, one)
 		}
 	}
@@ -123,7 +132,7 @@ func (s segment) place(whole string) (start, end int) {
 	if s.Text == "" && s.Part == 0 || fits && whole[s.Start:s.End] == s.Text {
 		return s.Start, s.End
 	}
-	if at := strings.Index(whole, s.Text); s.Text != "" && at >= 0 && at == strings.LastIndex(whole, s.Text) {
+	if at := strings.Index(whole, s.Text); s.Text != "" && at >= 0 && !strings.Contains(whole[at+1:], s.Text) {
 		return at, at + len(s.Text)
 	}
 	return -1, -1

@@ -83,6 +83,16 @@ func TestHostileCitations(t *testing.T) {
 	reply, _ = standin.Reply(t, m, ask("How is Rome?"))
 	require.Equal(t, agent.Part{Type: agent.PartText, Text: "Grüße", Uncited: 8}, reply.Parts[0])
 
+	// The text is searched for a few segments only, and for none that has no source.
+	sourceless := strings.Repeat(`{"segment":{"text":"Rom"},"groundingChunkIndices":[9]},{"segment":{"text":"Rom"}},`, 2000)
+	last := `{"segment":{"startIndex":3,"endIndex":6,"text":"Rom"},"groundingChunkIndices":[0]}`
+	for n, cited := range map[int]int{200: 1, 300: 0} {
+		elsewhere := strings.Repeat(`{"segment":{"text":"Paris"},"groundingChunkIndices":[0]},`, n)
+		m, _ = serve(t, standin.Answer(200, "text/event-stream", stream(chunk(text("In Rom "+strings.Repeat("x", 100_000))), supports(sourceless+elsewhere+last))))
+		reply, _ = standin.Reply(t, m, ask("How is Rome?"))
+		require.Len(t, reply.Parts[0].Citations, cited, "after %d that are in no place", n)
+	}
+
 	for _, metadata := range []string{`[]`, `null`, `{"groundingSupports":7}`, `{"groundingSupports":[{"segment":{"endIndex":99999999999999999999},"groundingChunkIndices":[0]}]}`} {
 		m, _ = serve(t, standin.Answer(200, "text/event-stream", stream(chunk(text("x")), grounds("groundingMetadata", metadata))))
 		reply, _ = standin.Reply(t, m, ask("How is Rome?"))

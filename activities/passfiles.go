@@ -124,7 +124,7 @@ type conversation struct {
 	in      ModelInput
 }
 
-// filesTime is how long the files that one reply names are looked for. The reply is paid, so it must
+// filesTime is how long the files that one reply or summary names are looked for. The reply is paid, so it must
 // not wait without end for a store that is away. The time is shorter than the margin that the workflow
 // adds to the activity's timeout: a reply that comes late must not be lost.
 const filesTime = 10 * time.Second

@@ -196,7 +196,7 @@ func (d *Activities) fileBefore(ctx context.Context, in ModelInput, name string)
 // ownFiles returns the parts for a summary with files of the session itself. It leaves out what can't
 // be copied now: the file can still be found by its name.
 func (d *Activities) ownFiles(ctx context.Context, session string, parts []agent.Part) (own []agent.Part) {
-	ctx, stop := context.WithTimeout(ctx, shownFilesTime) // the summary is paid
+	ctx, stop := context.WithTimeout(ctx, filesTime) // the summary is paid
 	defer stop()
 	for _, p := range parts {
 		if p, err := d.ownFile(ctx, session, p); err == nil {

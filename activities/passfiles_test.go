@@ -138,6 +138,7 @@ func TestACopyContinues(t *testing.T) {
 func TestAReplyDoesNotWaitForItsFiles(t *testing.T) {
 	s := newShelf(t)
 	plan := s.put("plan.pdf", "application/pdf", []byte("%PDF-1.4"))
+	s.log("fork", "s")
 	s.d.Log = store.NewLog(&unreadable{Store: s.d.Log.Store(), err: &agent.Error{Code: agent.CodeStoreUnavailable, Message: "away", Retryable: true}})
 	entries := saying(plan)
 	entries[0].Role = agent.RoleTool

@@ -15,10 +15,9 @@ import (
 // others. So a file is kept, collected, exported and deleted as the events are.
 
 const (
-	// maxFiles is how many files a chunk may name. The machine stores its log before 200 come
-	// together, and chunks are not merged beyond half of maxFiles. A chunk that takes over a part
-	// of one that was merged and collected names the files of both.
-	maxFiles = 512
+	// maxFiles is how many files a chunk may name. The machine stores its log before more
+	// come together, and chunks are not merged beyond half of it.
+	maxFiles = 256
 	// maxFileBytes is how much a Log keeps of files in memory: a model gets the same ones in
 	// every turn.
 	maxFileBytes = 64 << 20

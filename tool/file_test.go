@@ -77,7 +77,7 @@ func TestArtifactsThatACallCannotSave(t *testing.T) {
 	require.Empty(t, h.Files(), "the model is not shown what is saved")
 }
 
-// A model's mistake is told to it, and nothing is saved.
+// A model reads its mistake, and nothing is saved.
 func TestSaveArtifactRefusesWhatNoArtifactCanBe(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"name":"a/b.md","content":"x"}`: "without folders", `{"name":"a.md","content":""}`: "content is empty",

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// writer saves what it is told, as report.md.
+// writer saves a text as report.md.
 func writer() role {
 	saves := func(match, content string) testsuite.Reply {
 		return testsuite.Reply{Match: match, Calls: []testsuite.Call{{Tool: agent.SaveArtifactTool, Arguments: map[string]any{"name": "report.md", "content": content}}}}

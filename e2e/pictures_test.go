@@ -36,7 +36,7 @@ func TestImagesFitTheModel(t *testing.T) {
 	require.Len(t, asked, 2)
 	require.Equal(t, asked[0].Files, asked[1].Files, "the same bytes in every turn")
 	message := asked[0].Messages[0]
-	require.Contains(t, message.Text(), "[bomb.gif (image/gif, 13 bytes): its 65535 by 65535 pixels are too many]")
+	require.Contains(t, message.Text(), "[bomb.gif#dd871b0e (image/gif, 13 bytes): its 65535 by 65535 pixels are too many]")
 	require.Len(t, message.Files(), 1)
 	shown := message.Files()[0]
 	require.Equal(t, "image/png", shown.MediaType)

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -157,7 +155,7 @@ func (r *run) childEnded(ctx workflow.Context, session string, o *agent.Outcome)
 // giveUpCopies takes the ends of children whose files are still being copied: a run that stops or ends
 // must not lose what they came to.
 func (r *run) giveUpCopies() {
-	for _, session := range slices.Sorted(maps.Keys(r.copiesOf)) {
+	for _, session := range workflow.DeterministicKeys(r.copiesOf) {
 		r.copiesOf[session]()
 	}
 }

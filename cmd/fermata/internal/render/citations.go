@@ -70,8 +70,8 @@ func citation(text string, c agent.Citation, times int) string {
 	return line
 }
 
-// placeOf returns where the source says it; empty if that is not known. Characters and blocks
-// help nobody who reads.
+// placeOf returns where the source says it; empty if that is not known. Places in characters and in
+// blocks are left out: a reader cannot look them up.
 func placeOf(c agent.Citation) string {
 	switch {
 	case c.Unit != agent.CitedPages:

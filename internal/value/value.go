@@ -2,9 +2,9 @@ package value
 
 import (
 	"encoding/json"
+	"fmt"
 
 	jsonv1 "github.com/go-json-experiment/json/v1"
-	"fmt"
 )
 
 // IsText reports whether T is string, whose text is the value itself.

@@ -26,7 +26,7 @@ func everyCommand() (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit"}, name) {
+			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "eval"}, name) {
 				names = append(names, name)
 			}
 			walk(sub)
@@ -167,7 +167,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
-	for _, name := range append(everyCommand(), "", "store", "schedule", "audit") {
+	for _, name := range append(everyCommand(), "", "store", "schedule", "audit", "eval") {
 		r := s.inASCII("", append(strings.Fields(name), "--help")...)
 		require.Zero(t, r.exit, name)
 		require.NotEmpty(t, r.out, name)

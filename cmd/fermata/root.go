@@ -171,6 +171,7 @@ func (c *cli) groups() []group {
 		{"sessions", "Work with sessions:", []*cobra.Command{
 			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
 		}},
+		{"test", "Evaluate agents:", []*cobra.Command{c.evalCommand()}},
 		{groupOperate, "Operate servers and workers:", []*cobra.Command{
 			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.lockCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
 		}},

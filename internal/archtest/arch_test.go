@@ -91,11 +91,11 @@ var packages = map[string][]string{
 	"store/postgres/pgtest": {},
 	"testsuite/conformance": {"agent", "internal/toolcall", "model", "tool", "store"},
 
-	"testsuite/eval":        {"agent", "internal/durable", "model", "testsuite", "testsuite/eval/grade"},
-	"testsuite/eval/grade":  {"agent", "internal/confine", "internal/excerpt", "internal/glob", "model", "tool"},
-	"testsuite/eval/report": {"agent", "testsuite/eval", "testsuite/eval/grade", "testsuite/eval/stats"},
-	"testsuite/eval/runner": {"agent", "client", "internal/durable", "internal/excerpt", "model", "signals", "testsuite/eval", "testsuite/eval/grade"},
-	"testsuite/eval/stats":  {},
+	"testsuite/eval":         {"agent", "internal/durable", "model", "testsuite", "testsuite/eval/grade"},
+	"testsuite/eval/grade":   {"agent", "internal/confine", "internal/excerpt", "internal/glob", "model", "tool"},
+	"testsuite/eval/report":  {"agent", "testsuite/eval", "testsuite/eval/grade", "testsuite/eval/stats"},
+	"testsuite/eval/evalrun": {"agent", "client", "internal/durable", "internal/excerpt", "model", "signals", "testsuite/eval", "testsuite/eval/grade"},
+	"testsuite/eval/stats":   {},
 }
 
 var anything = []string{"*"}

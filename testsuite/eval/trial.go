@@ -104,6 +104,8 @@ type Info struct {
 	Evaluator string `json:"evaluator"`
 	// Model is the model that replaces the agents' own; empty if none does.
 	Model string `json:"model,omitempty"`
+	// Local says that the command which evaluates runs the agents, too.
+	Local bool `json:"local,omitempty"`
 	// Total is how many trials the suite has.
 	Total int `json:"total"`
 }

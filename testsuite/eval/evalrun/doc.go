@@ -1,4 +1,4 @@
-// Package runner runs a suite as a Temporal workflow, with a workflow for each trial.
+// Package evalrun runs a suite as a Temporal workflow, with a workflow for each trial.
 //
 // [Register] registers both, and their activities, on a worker of any task queue. [Start]
 // starts an evaluation there, and [Get] finds one. If the process of the worker is killed,
@@ -7,4 +7,4 @@
 //
 // An evaluator runs the commands of suites only in its own [Options.Dir], in a sandbox, and
 // only if [Options.Sandbox] is set: whoever may start a workflow names the suite.
-package runner
+package evalrun

@@ -1,4 +1,4 @@
-package runner
+package evalrun
 
 import (
 	"context"
@@ -54,7 +54,8 @@ type ran struct{ id, model string }
 
 // facts reads what the trial did from the session's events, and those of all runs below.
 func (s *steps) facts(ctx context.Context, in gradeInput) (*grade.Facts, ran, error) {
-	r := &factReader{facts: &grade.Facts{Case: in.Case.Name, N: in.N, Task: in.Case.Task()}, session: in.Session, calls: map[string]int{}, requests: map[string]int{}}
+	r := newFactReader(in.Session)
+	r.facts.Case, r.facts.N = in.Case.Name, in.N
 	for e, err := range s.o.Runs.Events(ctx, in.Session, &client.EventsOptions{Tree: true}) {
 		if err != nil {
 			return nil, r.run, err
@@ -64,6 +65,16 @@ func (s *steps) facts(ctx context.Context, in gradeInput) (*grade.Facts, ran, er
 	if r.outcome == nil {
 		return nil, r.run, agent.Errorf(agent.CodeChunkMissing, "the store has no end of the run in session %s: does the evaluator have the store of its worker?", in.Session)
 	}
+	r.finish()
+	r.facts.Task = in.Case.Task()
+	if in.Status != "" {
+		r.facts.Status, r.facts.Reason = in.Status, in.Reason
+	}
+	return r.facts, r.run, nil
+}
+
+// finish takes in the outcome.
+func (r *factReader) finish() {
 	f, o := r.facts, r.outcome
 	f.Status, f.Reason, f.Text, f.Output = o.Status, o.Reason, o.Text, o.Output
 	f.Turns, f.Tokens, f.Cost, f.Duration = o.Tree.Turns, o.Tree.Usage.Total(), o.Tree.Cost, agent.Duration(o.Ended.Sub(o.Started))
@@ -71,10 +82,6 @@ func (s *steps) facts(ctx context.Context, in gradeInput) (*grade.Facts, ran, er
 	if f.Text == "" {
 		f.Text = r.said
 	}
-	if in.Status != "" {
-		r.facts.Status, r.facts.Reason = in.Status, in.Reason
-	}
-	return r.facts, r.run, nil
 }
 
 // factReader makes facts of events.
@@ -84,6 +91,7 @@ type factReader struct {
 	run     ran
 	outcome *agent.Outcome
 	said    string // the last text of the run's own model
+	files   int    // that came with the task
 	// calls and requests are the places of those that may still change, by session and id.
 	calls, requests map[string]int
 }
@@ -114,6 +122,9 @@ func (r *factReader) take(e client.Event) {
 func (r *factReader) message(e client.Event, own bool) {
 	if text := e.Message.Text(); own && e.Message.Role == agent.RoleAssistant && text != "" {
 		r.said = text
+	}
+	if own && e.Message.Role == agent.RoleUser && e.Message.Note == "" && r.facts.Task == "" {
+		r.facts.Task, r.files = e.Message.Text(), len(e.Message.FileParts())
 	}
 	for _, c := range e.Message.ToolCalls() {
 		if known := r.at(e.Session, c.ID, c.Tool); known != nil {

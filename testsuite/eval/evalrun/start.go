@@ -1,4 +1,4 @@
-package runner
+package evalrun
 
 import (
 	"context"
@@ -100,6 +100,21 @@ func (h *Handle) Progress(ctx context.Context) (Progress, error) {
 	return progress.Ask(ctx, h.client, h.ID, h.run, struct{}{})
 }
 
+// Ended reports whether the evaluation has ended. It needs no worker.
+func (h *Handle) Ended(ctx context.Context) (bool, error) {
+	d, err := h.client.DescribeWorkflowExecution(ctx, h.ID, h.run)
+	if err != nil {
+		return false, durable.FromRPC(err)
+	}
+	return durable.Closed(d.GetWorkflowExecutionInfo()), nil
+}
+
+// Definition returns the suite as the evaluation began with it. It needs no worker.
+func (h *Handle) Definition(ctx context.Context) (*eval.Suite, error) {
+	in, err := h.input(ctx)
+	return in.Definition, err
+}
+
 // Result waits for the end of the evaluation.
 func (h *Handle) Result(ctx context.Context) (p Progress, err error) {
 	if err := h.client.GetWorkflow(ctx, h.ID, h.run).Get(ctx, &p); err != nil {
@@ -148,7 +163,7 @@ func (h *Handle) Load(ctx context.Context) (*eval.Evaluation, error) {
 			counts, ended := done[trialID(h.ID, c.Name, n)]
 			switch {
 			case ended:
-				if t, err = h.trial(ctx, counts); err != nil {
+				if t, err = h.Trial(ctx, counts); err != nil {
 					return nil, err
 				}
 			case !e.Progress.Ended:
@@ -160,8 +175,8 @@ func (h *Handle) Load(ctx context.Context) (*eval.Evaluation, error) {
 	return e, nil
 }
 
-// trial reads the record of a trial.
-func (h *Handle) trial(ctx context.Context, c eval.Counts) (t eval.Trial, err error) {
+// Trial returns the record of a trial that has ended.
+func (h *Handle) Trial(ctx context.Context, c eval.Counts) (t eval.Trial, err error) {
 	// Ended, so this does not wait. A trial that could not even begin has no workflow.
 	err = h.client.GetWorkflow(ctx, trialID(h.ID, c.Case, c.N), "").Get(ctx, &t)
 	if ctx.Err() != nil {

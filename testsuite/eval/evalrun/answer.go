@@ -1,4 +1,4 @@
-package runner
+package evalrun
 
 import (
 	"context"

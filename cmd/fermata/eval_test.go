@@ -293,3 +293,15 @@ func TestEvalRefuses(t *testing.T) {
 	require.Equal(t, 2, r.exit)
 	require.Contains(t, r.err, "no line has the type evaluation")
 }
+
+// The suite of examples/eval passes, without a key.
+func TestTheExampleSuite(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, os.CopyFS(b.dir, os.DirFS("../../examples/eval")))
+	r := b.run("eval", "run", "suite.yaml", "--json")
+	require.Zero(t, r.exit, r.err)
+	e := evaluationOf(t, r.out)
+	require.Len(t, e.trials, 9)
+	require.Greater(t, e.report.Cost, e.report.RunCost, "the judge costs, too")
+}

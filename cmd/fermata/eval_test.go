@@ -32,7 +32,7 @@ func evaluationOf(t *testing.T, out string) (e evaluated) {
 			require.NoError(t, json.Unmarshal([]byte(line), &e.report), line)
 			continue
 		}
-		require.NotContains(t, e.trials, trial.Session, "it is told once")
+		require.NotContains(t, e.trials, trial.Session, "it is shown once")
 		e.trials[trial.Session] = trial.Trial
 	}
 	require.Equal(t, "evaluation", e.report.Type, out)
@@ -192,7 +192,7 @@ func (b *bench) sideBySide(t *testing.T) {
 	require.InDelta(t, 1.0/45, d.Cases[1].P, 1e-9, "0 of 2 and 8 of 8: 1 table of C(10, 2)")
 	require.Equal(t, report.Chance, d.Verdict, "one case says nothing about the whole")
 	r = b.run("eval", "compare", after.report.ID, "before.jsonl")
-	require.Zero(t, r.exit, r.err)
+	require.Equal(t, 1, r.exit, r.err)
 	require.Regexp(t, `(?m)^bad +8/8 100% +0/2 0% +-100 points +0\.022 +worse`, r.out)
 	require.Contains(t, r.out, "permutation_exact")
 }

@@ -123,7 +123,8 @@ func (c *cli) evalCompareCommand() *cobra.Command {
 id, or a file with the output of eval run --json. For each case, and for the whole, it
 says what changed and how likely chance alone makes such a change (p).
 
-The exit status is 1 if the whole became worse and p is below 0.05, and otherwise 0.`,
+The exit status is 1 if the whole or a case became worse and its p is below 0.05, and
+otherwise 0.`,
 		Example: `  fermata eval compare refunds-1a2b3c4d refunds-5e6f7a8b
   fermata eval compare main.jsonl refunds-5e6f7a8b --json | jq .verdict`,
 		Args: exactArgs(2, "two evaluations: ids, or files with reports"),
@@ -153,7 +154,7 @@ func (c *cli) compareEvaluations(ctx context.Context, before, after string) erro
 	} else {
 		c.printComparison(d)
 	}
-	if d.Verdict == report.Worse {
+	if d.Worse() {
 		return ended(1)
 	}
 	return nil

@@ -145,7 +145,7 @@ func (p *Person) check(at string) error {
 	case len(p.Rules) > maxRules:
 		return fault(at+".rules", "has %d, and %d are allowed", len(p.Rules), maxRules)
 	case p.Model != "" && p.Goal == "":
-		return fault(at+".goal", "is missing: it says what the person wants")
+		return fault(at+".goal", "is missing: it says what the person asks for")
 	case p.Goal != "" && p.Model == "":
 		return fault(at+".model", "is missing: it is who answers with the goal")
 	case p.MaxReplies < 0:

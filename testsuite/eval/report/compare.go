@@ -92,6 +92,12 @@ func Compare(before, after *Report) *Comparison {
 	return c
 }
 
+// Worse reports whether the whole or a single case became worse, and not by chance. A few
+// cases can't show that as a whole, whatever happened to one of them.
+func (c *Comparison) Worse() bool {
+	return c.Verdict == Worse || slices.ContainsFunc(c.Cases, func(d Difference) bool { return d.Verdict == Worse })
+}
+
 func side(c Case) *Side {
 	if c.Decided() == 0 {
 		return nil

@@ -112,6 +112,7 @@ func TestCompare(t *testing.T) {
 	require.InDelta(t, 2*2.0/12870, d.Cases[0].P, 1e-9, "adjusted for two cases")
 	require.Equal(t, []any{Chance, 3}, []any{d.Cases[1].Verdict, d.Cases[1].After.Trials})
 	require.Equal(t, Chance, d.Verdict, "one of two cases may be chance")
+	require.True(t, d.Worse(), "a case became worse")
 	require.Equal(t, 0, Compare(Of(of(1, true, "l")), Of(of(1, true, "p"))).Pairs)
 }
 

@@ -26,7 +26,7 @@ func everyCommand() (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit"}, name) {
+			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "roles"}, name) {
 				names = append(names, name)
 			}
 			walk(sub)
@@ -98,7 +98,7 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 

@@ -47,6 +47,9 @@ type Definition struct {
 	// Ceiling names the tools, or patterns of tools, that this agent and all agents below it
 	// may use at most; empty means that there is no such bound.
 	Ceiling []string `json:"ceiling,omitempty"`
+	// Role names a role, such as reviewer, that fills in what is left out here: instructions,
+	// limits, nudges, rules and others. fermata roles ls lists the roles.
+	Role string `json:"role,omitempty"`
 	// Profile sets the defaults of limits.own_turns, nudges and repairs.
 	Profile Profile `json:"profile,omitempty"`
 	// Limits are how much a run may use.

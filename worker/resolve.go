@@ -121,6 +121,10 @@ func (o *Options) checkPolicy() []error {
 }
 
 func addAgent(d *activities.Activities, def agent.Definition, modelQueue string, policy agent.Policy) (faults []error) {
+	def, err := withRole(d, def)
+	if err != nil {
+		return []error{err}
+	}
 	def = def.WithDefaults()
 	if err := def.Check(); err != nil {
 		return []error{err}

@@ -21,13 +21,17 @@ import (
 // server of its own: each is a process in TestJSONOfProcesses.
 var goesOn = []string{"demo", "dev", "worker", "codec"}
 
-// everyCommand lists the commands that do something, by their names behind fermata.
-func everyCommand() (names []string) {
+// everyCommand lists the commands that do something, and groups those that only have others below
+// them, by their names behind fermata.
+func everyCommand() []string { return commands(false) }
+func groups() []string       { return commands(true) }
+
+func commands(group bool) (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "eval"}, name) {
-				names = append(names, name)
+			if sub.HasSubCommands() == group {
+				names = append(names, strings.TrimPrefix(sub.CommandPath(), "fermata "))
 			}
 			walk(sub)
 		}
@@ -98,7 +102,7 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 

@@ -131,6 +131,10 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) []entry {
 		def.Name = e.name
 		f.lines[def.Name] = e
 		f.checkAgent(c, e, def)
+		// After the checks, which name lines of the file: a role's own fields have none.
+		if def, ok = f.fillRole(c, e, def); !ok {
+			continue
+		}
 		f.Agents = append(f.Agents, def)
 	}
 	return list

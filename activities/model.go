@@ -101,10 +101,14 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if err != nil {
 		return d.partialReply(ctx, "", err)
 	}
+	spec, came, err := d.withSkills(ctx, log, log.Spec(), in)
+	if err != nil {
+		return wire.Reply{}, err
+	}
 	// Before anything is sent: an attempt that is lost is charged by this estimate.
-	t.measures(window.NewTokenEstimator(log, log.Spec()))
+	t.measures(window.NewTokenEstimator(log, spec))
 	entries := log.Entries()
-	spec := offerFiles(log.Spec(), entries)
+	spec = offerFiles(spec, entries)
 	if in.Summary == loop.SummaryOfOlder {
 		return d.compact(ctx, log, spec, in, t)
 	}
@@ -122,6 +126,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		held.Model = reply.Model
 		return held, err
 	}
+	reply.Skills = came
 	// Before the checks: rules, digests and schemas must judge the arguments that the
 	// tool will get.
 	reply.Parts = normalized(reply.Parts, spec)

@@ -57,6 +57,11 @@ type Start struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Carry  Carry             `json:"carry,omitempty"`
 	ID     string            `json:"id,omitempty"`
+	// Skills are names of the agent's skills that are active from the first turn on.
+	Skills []string `json:"skills,omitempty"`
+	// WorkingFiles are paths of files that the task is about. They decide which skills match,
+	// and nothing else.
+	WorkingFiles []string `json:"working_files,omitempty"`
 	// From makes the run begin at a checkpoint; nil means at the session's end. With it,
 	// an input is optional.
 	From *StartFrom `json:"from,omitempty"`

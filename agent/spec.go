@@ -28,6 +28,11 @@ type Definition struct {
 	// server. The runtime itself has the tools ask_user, await_resumption and
 	// save_artifact.
 	Tools []string `json:"tools,omitempty"`
+	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
+	// model knows their names and descriptions, and loads one with the tool skill.
+	Skills []string `json:"skills,omitempty"`
+	// SkillMatch activates the skills that fit a run's task; nil leaves that to the model.
+	SkillMatch *SkillMatch `json:"skill_match,omitempty"`
 	// ClientTools are tools that the client carries out. A call is a request, and the
 	// client's answer is its result.
 	ClientTools []ToolSpec `json:"client_tools,omitempty"`
@@ -119,6 +124,8 @@ type Spec struct {
 	// (package flow).
 	Flow    bool       `json:"flow,omitempty"`
 	Toolset []ToolSpec `json:"toolset,omitempty"`
+	// Skillset are the agent's skills, pinned by their digests.
+	Skillset []Skill `json:"skillset,omitempty"`
 	// Policy is the part of the worker's policy that concerns the agent, as it was when
 	// the run began.
 	Policy Policy `json:"policy,omitempty"`

@@ -176,6 +176,10 @@ func specJSONLen(spec agent.Spec) int {
 			n += rulesJSONLen([]agent.Rule{t.Approval.Rule()})
 		}
 	}
+	n += textsJSONLen(spec.Skills)
+	for _, k := range spec.Skillset {
+		n += callFrame/4 + jsonLen(k.Name) + jsonLen(k.Digest) + textsJSONLen(k.Tools)
+	}
 	for _, a := range spec.Agents {
 		n += callFrame/2 + jsonLen(a.Description) + textsJSONLen(a.Tools) + rawJSONLen(a.Output)
 	}

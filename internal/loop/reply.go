@@ -58,6 +58,7 @@ func (s *step) modelReplied(in ModelReplied) {
 		s.Turn.end()
 		return
 	}
+	s.takeSkills(r.Skills)
 	s.takeReply(in, m, grace)
 }
 

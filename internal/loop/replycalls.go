@@ -109,6 +109,8 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 		text = fmt.Sprintf("Agent not found: %s. The flow's Options.Agents has: %s.", strings.TrimPrefix(c.Tool, agent.SubAgentPrefix), s.agentNames())
 	case !known:
 		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
+	case s.notOffered(c) != "":
+		text = s.notOffered(c)
 	case c.Malformed != "":
 		text = malformed(c.Malformed)
 	case i < len(r.ArgumentErrors) && r.ArgumentErrors[i] != "":

@@ -216,6 +216,11 @@ func (p *player) input(verb, rest string) Input {
 			in.Artifacts = append(in.Artifacts, contentFile(p.state.Session, name, content))
 		}
 		return in
+	case "skill": // a call of the tool skill, with what it has loaded or ended
+		call, raw, _ := strings.Cut(rest, " ")
+		in := ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK, Text: "active"}, Skill: &agent.SkillUpdate{}}
+		p.decode(raw, in.Skill)
+		return in
 	case "compacts": // a summary in the place of what is before an event
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])

@@ -22,6 +22,9 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AwaitResumptionTool) {
 		tools = append(tools, parkTool)
 	}
+	if len(spec.Skillset) > 0 {
+		tools = append(tools, skillTool)
+	}
 	for _, t := range spec.ClientTools {
 		t.Executor = agent.ExecutorClient
 		tools = append(tools, t)
@@ -83,6 +86,15 @@ var parkTool = agent.ToolSpec{
 		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first one that is met ends the wait"},` +
 		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What happens when the time has come; resume_with_summary if left out"},` +
 		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
+}
+
+// skillTool loads a skill. It only reads, so it may be a local activity. Another attempt may meet
+// a worker that has the files with which the run began.
+var skillTool = agent.ToolSpec{
+	Name: agent.SkillTool, Executor: agent.ExecutorRuntime, ReadOnly: true, Local: true, Attempts: 4,
+	Description: "Loads a skill: from the next turn on, its instructions stand with your own, and if it lists tools, only these are offered to you. With path it shows another file of the skill instead. With end it ends a skill that you have loaded.",
+	Input: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"The skill's name"},` +
+		`"path":{"type":"string","description":"A file of the skill, such as references/forms.md"},"end":{"type":"boolean","description":"True ends the skill"}},"required":["name"],"additionalProperties":false}`),
 }
 
 // ShowFileTool is the tool with which a model sees a file of its conversation again. It is in no

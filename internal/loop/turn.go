@@ -177,7 +177,7 @@ func (s *step) nextTurn() {
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
 	s.Budget.modelCalled()
-	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
+	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit, Skills: s.skillOrder()})
 }
 
 // summarize asks the model for a summary, without tools. It counts as no turn.

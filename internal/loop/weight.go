@@ -23,6 +23,11 @@ func weight(e agent.Event) int {
 	case e.Started != nil:
 		n += len(e.Started.Spec.Instructions)
 		n += weightOf(e.Started.Spec.Toolset)
+		for _, k := range e.Started.Spec.Skillset {
+			n += len(k.Description) + len(k.WhenToUse)
+		}
+	case e.Skill != nil:
+		n += len(e.Skill.Instructions)
 	case e.ToolsChange != nil:
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:

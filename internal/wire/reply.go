@@ -45,6 +45,8 @@ type Reply struct {
 	// ShownFiles are the first calls of show_file in Parts, in order, with the file that each asks
 	// for; absent if the model was not offered the tool.
 	ShownFiles []ShownFile `json:"shown_files,omitempty"`
+	// Skills is what came of the skills that were to be read; nil if none were.
+	Skills *SkillResult `json:"skills,omitempty"`
 	// Compaction says what a summary replaces. It is set if the summary was made because the
 	// conversation is too long.
 	Compaction *agent.Compaction `json:"compaction,omitempty"`

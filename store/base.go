@@ -31,8 +31,9 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	base = baseOf(line, from)
 	rest := slices.Concat(base, whole[len(UpTo(whole, from-1)):])
 	// Checked rather than assumed: a wrong base would change what the model knows.
-	// Compared by what a reader sees: messages, state, artifacts and definition.
+	// Compared by what a reader sees: messages, state, artifacts, notebook and definition.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) || !slices.Equal(artifacts(rest), artifacts(whole)) ||
+		!reflect.DeepEqual(notebook(rest), notebook(whole)) ||
 		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() {
 		return nil, nil // the kept messages are in an order that events can't have
 	}
@@ -56,8 +57,8 @@ func knownFrom(line []agent.Event) *Known {
 }
 
 // baseOf returns what is known of the events before one, as events: the start of their
-// last run, the messages and artifacts that are still known, the last checkpoint, and the
-// state.
+// last run, the messages and artifacts that are still known, the notebook, the last
+// checkpoint, and the state.
 func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	old := UpTo(line, from-1)
 	if len(old) == 0 {
@@ -73,6 +74,9 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 			started := *e.Started
 			started.Spec = relisted(started.Spec, old[len(UpTo(old, e.Seq)):])
 			e.Started = &started
+			base = append(base, e)
+		}
+		if e.Notebook != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Notebook != nil }) {
 			base = append(base, e)
 		}
 		if e.Snapshot != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Snapshot != nil }) {

@@ -22,6 +22,9 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AwaitResumptionTool) {
 		tools = append(tools, parkTool)
 	}
+	if spec.Notebook != nil {
+		tools = append(tools, notebookTool)
+	}
 	for _, t := range spec.ClientTools {
 		t.Executor = agent.ExecutorClient
 		tools = append(tools, t)

@@ -40,6 +40,8 @@ type ModelInput struct {
 	Lane Lane `json:"lane,omitempty"`
 	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
+	// recital is what the model reads of its notebook; empty if it has none.
+	recital string
 	// quiet keeps the reply from being shown while it comes: several may come at once.
 	quiet bool
 	// Carryover is what earlier activities have used; nil for nothing.
@@ -109,6 +111,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	t.measures(window.NewTokenEstimator(log, spec))
 	entries := log.Entries()
 	spec = offerFiles(spec, entries)
+	in.recital = recital(log, spec, entries, in.Turn)
 	if in.Summary == loop.SummaryOfOlder {
 		return d.compact(ctx, log, spec, in, t)
 	}
@@ -134,7 +137,9 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
 		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
 		reply.ArgumentErrors = faults(spec, reply.Parts)
-		d.findFiles(ctx, conversation{log, entries, in}, spec, &reply)
+		have := conversation{log, entries, in}
+		d.findFiles(ctx, have, spec, &reply)
+		reply.Notebook, reply.ArgumentErrors = updateNotebook(have, spec, (agent.Message{Parts: reply.Parts}).ToolCalls(), reply.ArgumentErrors)
 		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
 			return wire.Reply{}, err
 		}
@@ -142,6 +147,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		reply.ParkRequests = parkings(reply.Parts)
 	}
 	if in.Summary == loop.SummaryOfAll {
+		reply.Parts = d.withCited(ctx, in, log, reply.Parts)
 		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
@@ -166,8 +172,17 @@ func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	return &s
 }
 
-// messages returns the conversation with the note of this call.
+// added returns how many bytes this call adds to the conversation.
+func (in ModelInput) added(spec *agent.Spec) int { return len(in.note(spec)) + len(in.recital) }
+
+// messages returns the conversation with the notebook and the note of this call.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
+	// A reply that the provider paused is continued from itself.
+	if n := len(messages); in.recital != "" && n > 0 && messages[n-1].Note != agent.NotePauseTurn {
+		shown := agent.TextMessage(agent.RoleUser, in.recital)
+		shown.Note = agent.NoteNotebook
+		messages = append(slices.Clip(messages), shown)
+	}
 	text := in.note(spec)
 	if text == "" {
 		return messages

@@ -35,6 +35,12 @@ func (d Definition) Check() error {
 	if err := d.Reasoning.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
+	if err := d.Notebook.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	if d.Notebook != nil && d.Model == FlowModel {
+		return Errorf(CodeInvalidInput, "agent %s: a notebook is for a model, and a flow has none; leave notebook out", d.Name).WithPath("notebook")
+	}
 	if err := d.Daemon.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}

@@ -56,6 +56,7 @@ const (
 	EventSkillActivated   EventType = "skill.activated"   // the model reads its instructions from now on
 	EventSkillDeactivated EventType = "skill.deactivated" // the model reads them no longer, and its narrowing ends
 	EventSkillFailed      EventType = "skill.failed"      // a skill that matched or was named could not be read
+	EventNotebookUpdated  EventType = "notebook.updated"  // the model wrote a version of its notebook
 	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
 )
 
@@ -88,7 +89,8 @@ type Event struct {
 	Artifact    *Artifact     `json:"artifact,omitempty"`
 	Skill       *SkillUpdate  `json:"skill,omitempty"`
 	// Matched are the skills that fit the task.
-	Matched *SkillMatching `json:"matched,omitempty"`
+	Matched  *SkillMatching `json:"matched,omitempty"`
+	Notebook *Notebook      `json:"notebook,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -166,6 +168,8 @@ func (e Event) Size() int {
 		return frame + artifactsSize([]Artifact{*e.Artifact})
 	case e.Skill != nil:
 		return frame + e.Skill.size()
+	case e.Notebook != nil:
+		return frame + e.Notebook.Size()
 	case e.Request != nil:
 		return frame + e.Request.size()
 	case e.Snapshot != nil:

@@ -47,8 +47,10 @@ const (
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
-	NoteResumed   Note = "resumed"
-	NoteSummary   Note = "summary"    // a summary, which replaces earlier messages; a model reads only the handles of its files
+	NoteResumed Note = "resumed"
+	NoteSummary Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files
+	// NoteNotebook shows the model its notebook. It is sent with every request, and not stored.
+	NoteNotebook  Note = "notebook"
 	NoteEvent     Note = "event"      // an event that the run waited for
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message

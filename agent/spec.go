@@ -25,8 +25,8 @@ type Definition struct {
 	// Instructions are the first thing that the model reads.
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
-	// server. The runtime itself has the tools ask_user, await_resumption and
-	// save_artifact.
+	// server. The runtime itself has the tools ask_user, await_resumption,
+	// save_artifact and memory.
 	Tools []string `json:"tools,omitempty"`
 	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
 	// model knows their names and descriptions, and loads one with the tool skill.
@@ -105,6 +105,8 @@ type Definition struct {
 	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit the model's window.
 	Compaction CompactionPolicy `json:"compaction,omitzero"`
+	// Notebook gives the model a notebook that it reads at the end of every request; nil means none.
+	Notebook *NotebookPolicy `json:"notebook,omitempty"`
 	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
 	// Redact keeps the task, and the texts of requests, out of listings.
@@ -204,6 +206,7 @@ const (
 	AwaitResumptionTool = "await_resumption" // parks the run
 	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
+	MemoryTool          = "memory"           // keeps files over sessions; every worker has it
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own

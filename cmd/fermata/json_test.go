@@ -88,6 +88,7 @@ func (s *stage) tour() []spoken {
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
 		{"files", 0, []string{a}}, {"files", 0, []string{a, filepath.Base(notes), "-o", filepath.Join(dir, "Köln.md")}},
 		{"artifacts", 0, []string{a}}, {"artifacts", 6, []string{a, "Köln.md", "-o", filepath.Join(dir, "Plan.md")}},
+		{"notebook", 0, []string{a}},
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},

@@ -14,7 +14,7 @@ import (
 func (s *State) inconsistency() string {
 	n := s.Counters
 	// After a number near the end of its range, no later number would be left.
-	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, n.Artifact, n.ArtifactFloor, n.Skill, s.Turn.N} {
+	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, n.Artifact, n.ArtifactFloor, n.Skill, s.Notebook.Version, s.Turn.N} {
 		if one < 0 || one > maxHold {
 			return "it has a number that no session comes to"
 		}

@@ -62,6 +62,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
 	s.showFiles(r.ShownFiles)
+	s.takeNotebook(r.Notebook)
 	// Before the approvals: a question or a park skips all other calls, so none of these may
 	// have a request yet. After the rules: a denied ask_user opens no request.
 	if !s.takeQuestionsOrPark(in) {

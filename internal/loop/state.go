@@ -37,6 +37,7 @@ type State struct {
 
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	Skills    Skills    `json:"skills,omitzero"`
+	Notebook  Notebook  `json:"notebook,omitzero"`
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`

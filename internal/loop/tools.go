@@ -25,6 +25,9 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if len(spec.Skillset) > 0 {
 		tools = append(tools, skillTool)
 	}
+	if spec.Notebook != nil {
+		tools = append(tools, notebookTool)
+	}
 	for _, t := range spec.ClientTools {
 		t.Executor = agent.ExecutorClient
 		tools = append(tools, t)

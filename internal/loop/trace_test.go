@@ -118,6 +118,8 @@ func describe(e agent.Event) string {
 		return text
 	case e.Artifact != nil:
 		return fmt.Sprintf(" %s version %d, by %s", e.Artifact.Name, e.Artifact.Version, e.Artifact.Call)
+	case e.Notebook != nil:
+		return fmt.Sprintf(" version %d, by %s", e.Notebook.Version, e.Notebook.Call)
 	case e.Forked != nil:
 		return fmt.Sprintf(" %s of %s", e.Forked.Checkpoint, e.Forked.Run)
 	case e.Migrated != nil:

@@ -32,6 +32,8 @@ func weight(e agent.Event) int {
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
+	case e.Notebook != nil:
+		n += notebookSize(*e.Notebook)
 	case e.Request != nil:
 		n += requestSize(*e.Request)
 	case e.Suspension != nil:
@@ -44,6 +46,17 @@ func weight(e agent.Event) int {
 		n += changesSize(e.Migrated.State)
 	}
 	return n
+}
+
+// notebookSize returns how many bytes a notebook counts: its texts, which a model wrote.
+func notebookSize(n agent.Notebook) (size int) {
+	for _, f := range n.Facts {
+		size += len(f.Text) + len(f.Source)
+	}
+	for _, text := range slices.Concat(n.Goals, n.OpenItems, n.Refs) {
+		size += len(text)
+	}
+	return size
 }
 
 func weightOf(tools []agent.ToolSpec) (n int) {

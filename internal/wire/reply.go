@@ -47,6 +47,8 @@ type Reply struct {
 	ShownFiles []ShownFile `json:"shown_files,omitempty"`
 	// Skills is what came of the skills that were to be read; nil if none were.
 	Skills *SkillResult `json:"skills,omitempty"`
+	// Notebook is the notebook's next version, if a call of the tool notebook writes one.
+	Notebook *NotebookUpdate `json:"notebook,omitempty"`
 	// Compaction says what a summary replaces. It is set if the summary was made because the
 	// conversation is too long.
 	Compaction *agent.Compaction `json:"compaction,omitempty"`
@@ -69,6 +71,14 @@ type ShownFile struct {
 	File *agent.Part `json:"file,omitempty"`
 	// Err says why there is none. The model gets it as the call's result.
 	Err string `json:"error,omitempty"`
+}
+
+// NotebookUpdate is what a call of the tool notebook makes of the notebook. The activity that called
+// the model finds it, since it has the log.
+type NotebookUpdate struct {
+	Call     int            `json:"call"` // its index among the calls in Parts, from 0
+	Notebook agent.Notebook `json:"notebook"`
+	Size     int            `json:"size"` // the notebook's, in bytes
 }
 
 // ParkRequest is a call of await_resumption, parsed by the activity that called the model. It is

@@ -36,6 +36,7 @@ var groups = []group{
 	{reflect.TypeFor[agent.SubAgent](), "sub_agent", "A sub-agent", "agents.NAME.agents[]"},
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
+	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
 	{reflect.TypeFor[agent.SkillMatch](), "skill_match", "Matching of skills", "agents.NAME.skill_match"},
 	{reflect.TypeFor[flowfile.Definition](), "flow", "A flow", "flows.NAME"},
@@ -64,7 +65,7 @@ var (
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
 	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1}
-	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
+	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last"}
 	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}

@@ -133,24 +133,33 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	// Before the checks: rules, digests and schemas must judge the arguments that the
 	// tool will get.
 	reply.Parts = normalized(reply.Parts, spec)
-	// An unfinished reply has no final arguments, and a summary calls no tools.
-	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
-		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
-		reply.ArgumentErrors = faults(spec, reply.Parts)
-		have := conversation{log, entries, in}
-		d.findFiles(ctx, have, spec, &reply)
-		reply.Notebook, reply.ArgumentErrors = updateNotebook(have, spec, (agent.Message{Parts: reply.Parts}).ToolCalls(), reply.ArgumentErrors)
-		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
-			return wire.Reply{}, err
-		}
-		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
-		reply.ParkRequests = parkings(reply.Parts)
+	if err := d.examine(ctx, conversation{log, entries, in}, spec, &reply); err != nil {
+		return wire.Reply{}, err
 	}
 	if in.Summary == loop.SummaryOfAll {
 		reply.Parts = d.withCited(ctx, in, log, reply.Parts)
 		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
+}
+
+// examine says what is wrong with a reply's calls and its output, and what they ask for. An unfinished
+// reply has no final arguments, and a summary calls no tools.
+func (d *Activities) examine(ctx context.Context, have conversation, spec *agent.Spec, reply *wire.Reply) (err error) {
+	if slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) || have.in.Summary != "" {
+		return nil
+	}
+	reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
+	reply.ArgumentErrors = faults(spec, reply.Parts)
+	d.findFiles(ctx, have, spec, reply)
+	calls := (agent.Message{Parts: reply.Parts}).ToolCalls()
+	reply.Notebook, reply.ArgumentErrors = updateNotebook(have, spec, calls, reply.ArgumentErrors)
+	if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
+		return err
+	}
+	reply.Digests = loop.Digests(calls, spec)
+	reply.ParkRequests = parkings(reply.Parts)
+	return nil
 }
 
 // overflowed reports whether the provider refused a conversation as too long, and it can

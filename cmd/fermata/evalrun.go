@@ -360,31 +360,11 @@ const (
 // follow shows an evaluation to its end, and writes the reports.
 func (e *evaluator) follow(ctx context.Context, h *evalrun.Handle) error {
 	e.Note("evaluation %s · %s", h.ID, counted(h.Total, "trial"))
-	shown, silent := 0, 0
-	for {
-		p, err := h.Progress(ctx)
-		switch {
-		case ctx.Err() != nil:
-			e.Note("the evaluation is not lost: %s continues it", e.CommandLine("eval resume %s", h.ID))
-			return ctx.Err()
-		case err != nil && silent < patientLooks && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
-			silent++
-		case err != nil:
-			return e.hintResume(h, err)
-		default:
-			silent = 0
-			if err := e.tell(ctx, h, p, shown); err != nil {
-				return err
-			}
-			shown = len(p.Done)
-		}
-		if err == nil && p.Ended {
-			break
-		}
-		await.Pause(ctx, lookEvery)
-	}
-	whole, err := h.Load(ctx)
+	whole, err := e.watch(ctx, h)
 	if err != nil {
+		if ctx.Err() != nil {
+			e.Note("the evaluation is not lost: %s continues it", e.CommandLine("eval resume %s", h.ID))
+		}
 		return err
 	}
 	r := report.Of(whole)
@@ -393,6 +373,32 @@ func (e *evaluator) follow(ctx context.Context, h *evalrun.Handle) error {
 	}
 	e.printReport(r)
 	return exitOfReport(r)
+}
+
+// watch shows the trials as they end, and returns the evaluation at its end.
+func (e *evaluator) watch(ctx context.Context, h *evalrun.Handle) (*eval.Evaluation, error) {
+	shown, silent := 0, 0
+	for {
+		p, err := h.Progress(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && silent < patientLooks && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+			silent++
+		case err != nil:
+			return nil, e.hintResume(h, err)
+		default:
+			silent = 0
+			if err := e.tell(ctx, h, p, shown); err != nil {
+				return nil, err
+			}
+			shown = len(p.Done)
+		}
+		if err == nil && p.Ended {
+			return h.Load(ctx)
+		}
+		await.Pause(ctx, lookEvery)
+	}
 }
 
 // tell shows the trials that have ended since the last look.

@@ -81,6 +81,9 @@ func (s *stage) tour() []spoken {
 	a, b, c, p := s.session("a"), s.session("b"), s.session("c"), s.session("p")
 	dir, tick := s.t.TempDir(), s.session("tick")
 	file, notes := filepath.Join(dir, "a.export"), filepath.Join(dir, "Notizen für Köln.md")
+	suite, report := filepath.Join(dir, "suite.yaml"), filepath.Join(dir, "report.jsonl")
+	writeFile(s.t, suite, "name: köln\n")
+	writeFile(s.t, report, `{"type":"evaluation","id":"x","cases":[{"name":"zürich","passed":1,"failed":1}]}`+"\n")
 	writeFile(s.t, notes, "# Köln")
 	const whatever = -1
 	return []spoken{
@@ -103,6 +106,8 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
+		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
+		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
 		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
@@ -147,7 +152,7 @@ func TestJSONOfEveryCommand(t *testing.T) {
 	s.works(pay())
 	s.walk(func(one spoken, r ran) {
 		last := objects(t, r.out)
-		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts"}, one.name) || r.exit == 3 {
+		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts", "eval ls"}, one.name) || r.exit == 3 {
 			require.NotEmpty(t, last, "%v: %s", one, r.err)
 		}
 		if r.exit > 4 || r.exit == 2 {

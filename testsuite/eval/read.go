@@ -3,6 +3,7 @@ package eval
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 
@@ -126,6 +127,11 @@ func (c *Case) check(at string) error {
 	for i := range c.Graders {
 		if err := c.Graders[i].Check(); err != nil {
 			return fault(fmt.Sprintf("%s.graders[%d]", at, i), "(those of the suite come first): %w", err)
+		}
+	}
+	for _, path := range c.Files {
+		if !filepath.IsLocal(path) {
+			return fault(at+".files", "has %.200q: files lie within the suite's directory", path)
 		}
 	}
 	if c.Person != nil {

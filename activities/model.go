@@ -101,19 +101,21 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if err != nil {
 		return d.partialReply(ctx, "", err)
 	}
-	// Before anything is sent: an attempt that is lost is charged by this estimate.
-	t.measures(window.NewTokenEstimator(log, log.Spec()))
 	entries := log.Entries()
-	spec := offerFiles(log.Spec(), entries)
+	spec := instructed(offerFiles(log.Spec(), entries))
+	hidden := hiddenTools(spec, entries)
+	offered := withoutTools(spec, hidden)
+	// Before anything is sent: an attempt that is lost is charged by this estimate.
+	t.measures(window.NewTokenEstimator(log, offered))
 	if in.Summary == loop.SummaryOfOlder {
-		return d.compact(ctx, log, spec, in, t)
+		return d.compact(ctx, log, offered, in, t)
 	}
-	spec = in.spec(spec)
-	messages, full := fitted(log, entries, spec, in)
+	spec, offered = in.spec(spec), in.spec(offered)
+	messages, full := fitted(log, requestEntries(log, spec), offered, in)
 	if full {
 		return wire.Reply{Finish: wire.FinishTooLong}, nil
 	}
-	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
+	reply, heard, err := d.askFitted(ctx, offered, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return wire.Reply{Finish: wire.FinishTooLong}, nil
@@ -124,6 +126,9 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	}
 	// Before the checks: rules, digests and schemas must judge the arguments that the
 	// tool will get.
+	if in.Summary == "" {
+		reply.Parts, reply.TextCalls = textCalls(spec, reply.Parts)
+	}
 	reply.Parts = normalized(reply.Parts, spec)
 	// An unfinished reply has no final arguments, and a summary calls no tools.
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
@@ -135,6 +140,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		}
 		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
 		reply.ParkRequests = parkings(reply.Parts)
+		noteHidden(&reply, spec, hidden)
 	}
 	if in.Summary == loop.SummaryOfAll {
 		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)

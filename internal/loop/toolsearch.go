@@ -26,6 +26,8 @@ const (
 	maxQuery       = 512
 	maxSearched    = 4 << 10
 	maxDescription = 240 // of a found tool, in the result
+	minShare       = 5   // a tool whose score is less than this part of the best one's is left out
+	minPart        = 3   // of a name: a shorter word counts only as a whole word
 )
 
 // HiddenTools returns the names of the tools that a model with this conversation is not offered, if the
@@ -111,6 +113,9 @@ func find(spec *agent.Spec, hidden map[string]bool, query string) wire.FoundTool
 		return wire.FoundTools{Text: spec.Text(agent.TextNoToolFound, "count", strconv.Itoa(len(hidden)))}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
+	// A tool that has only a common word of the query, where another has its name, was not meant.
+	best := hits[0].score
+	hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score*minShare < best })
 	var found wire.FoundTools
 	for _, h := range hits[:min(maxFound, len(hits))] {
 		about := strings.Join(strings.Fields(h.tool.Description), " ")
@@ -134,7 +139,7 @@ func score(t agent.ToolSpec, query string, words []string) (n int) {
 		switch {
 		case slices.Contains(name, w):
 			n += 10
-		case strings.Contains(strings.ToLower(t.Name), w):
+		case len(w) >= minPart && strings.Contains(strings.ToLower(t.Name), w):
 			n += 5
 		}
 		if slices.Contains(about, w) {

@@ -100,6 +100,10 @@ func (f *File) checkTogether(c *checker, list []entry) {
 			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, known)
 		}
 		f.checkPatterns(c, e, "ceiling", def.Ceiling, known)
+		f.checkPatterns(c, e, "stop_after", def.StopAfter, known)
+		if def.ToolSearch != nil {
+			f.checkPatterns(c, e, "tool_search.always", def.ToolSearch.Always, known)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages [
 	if compacts && !in.ForceFit || !overflow(err) {
 		return reply, heard, err
 	}
-	entries := log.Entries()
+	entries := requestEntries(log, spec)
 	for room := window.Bytes(entries) / 2; compacts && overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
 		reply, heard, err = d.askModels(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
 	}
@@ -67,13 +67,10 @@ func messagesOf(entries []store.Entry) []agent.Message {
 	return out
 }
 
-// leftOut replaces the older part if there is no summary of it.
-const leftOut = "[The older part of the conversation is left out here, since it is too long for the model's window.]"
-
 // compact summarizes the older part of a conversation. If the model cannot, or the
 // strategy is to truncate, the part is left out.
 func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
-	entries := log.Entries()
+	entries := requestEntries(log, spec)
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
@@ -89,7 +86,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	if from < len(entries) {
 		c.KeepFrom = entries[from].Seq
 	}
-	reply := wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
+	reply := wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: spec.Text(agent.TextLeftOut)}}}
 	if c.Strategy != agent.CompactionTruncate {
 		c.Instructed = spec.Compaction.Instructions != ""
 		summary, err := d.summary(ctx, window.Fit(entries[:from], m.BytesFor(limit)*9/10-in.added(spec)), spec, in, t)

@@ -107,20 +107,22 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if err != nil {
 		return wire.Reply{}, err
 	}
-	// Before anything is sent: an attempt that is lost is charged by this estimate.
-	t.measures(window.NewTokenEstimator(log, spec))
 	entries := log.Entries()
-	spec = offerFiles(spec, entries)
+	spec = instructed(offerFiles(spec, entries))
 	in.recital = recital(log, spec, entries, in.Turn)
+	hidden := hiddenTools(spec, entries)
+	offered := withoutTools(spec, hidden)
+	// Before anything is sent: an attempt that is lost is charged by this estimate.
+	t.measures(window.NewTokenEstimator(log, offered))
 	if in.Summary == loop.SummaryOfOlder {
-		return d.compact(ctx, log, spec, in, t)
+		return d.compact(ctx, log, offered, in, t)
 	}
-	spec = in.spec(spec)
-	messages, full := fitted(log, entries, spec, in)
+	spec, offered = in.spec(spec), in.spec(offered)
+	messages, full := fitted(log, requestEntries(log, spec), offered, in)
 	if full {
 		return wire.Reply{Finish: wire.FinishTooLong}, nil
 	}
-	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
+	reply, heard, err := d.askFitted(ctx, offered, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return wire.Reply{Finish: wire.FinishTooLong}, nil
@@ -132,8 +134,11 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	reply.Skills = came
 	// Before the checks: rules, digests and schemas must judge the arguments that the
 	// tool will get.
+	if in.Summary == "" {
+		reply.Parts, reply.TextCalls = textCalls(spec, reply.Parts)
+	}
 	reply.Parts = normalized(reply.Parts, spec)
-	if err := d.examine(ctx, conversation{log, entries, in}, spec, &reply); err != nil {
+	if err := d.examine(ctx, conversation{log, entries, in}, spec, hidden, &reply); err != nil {
 		return wire.Reply{}, err
 	}
 	if in.Summary == loop.SummaryOfAll {
@@ -145,7 +150,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 
 // examine says what is wrong with a reply's calls and its output, and what they ask for. An unfinished
 // reply has no final arguments, and a summary calls no tools.
-func (d *Activities) examine(ctx context.Context, have conversation, spec *agent.Spec, reply *wire.Reply) (err error) {
+func (d *Activities) examine(ctx context.Context, have conversation, spec *agent.Spec, hidden map[string]bool, reply *wire.Reply) (err error) {
 	if slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) || have.in.Summary != "" {
 		return nil
 	}
@@ -159,6 +164,7 @@ func (d *Activities) examine(ctx context.Context, have conversation, spec *agent
 	}
 	reply.Digests = loop.Digests(calls, spec)
 	reply.ParkRequests = parkings(reply.Parts)
+	noteHidden(reply, spec, hidden)
 	return nil
 }
 

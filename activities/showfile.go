@@ -90,7 +90,7 @@ func offerFiles(spec *agent.Spec, entries []store.Entry) *agent.Spec {
 		return spec
 	}
 	s := *spec
-	s.Toolset = append(slices.Clip(spec.Toolset), loop.ShowFileTool())
+	s.Toolset = append(slices.Clip(spec.Toolset), loop.ShowFileTool(spec))
 	return &s
 }
 

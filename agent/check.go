@@ -47,7 +47,7 @@ func (d Definition) Check() error {
 	if d.Daemon != nil && len(d.Require) > 0 {
 		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
-	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills())
+	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn())
 }
 
 // checkTexts refuses control characters in texts that are shown to people: they can

@@ -42,7 +42,7 @@ type Note string
 
 // The notes of the runtime.
 const (
-	NoteNudge  Note = "nudge"  // under completion "tool", the model wrote only text
+	NoteNudge  Note = "nudge"  // the reply may not end the run, or has another form than the agent's
 	NoteRepair Note = "repair" // the output does not fit its schema
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
@@ -141,6 +141,9 @@ type ToolResult struct {
 	// LeftFiles counts further files of a flow's step, for which the run had no room. A model reads
 	// that in Text.
 	LeftFiles int `json:"left_files,omitempty"`
+	// Tools are the names of tools that a call of tool_search has found. The model is offered them
+	// as long as this result is in its conversation.
+	Tools []string `json:"tools,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.

@@ -39,6 +39,7 @@ func (s Status) Known() bool {
 const (
 	ReasonDone       = "done"       // completed by a final answer
 	ReasonFinished   = "finished"   // completed by the tool finish
+	ReasonStopAfter  = "stop_after" // completed by the result of a tool of stop_after
 	ReasonWatchdog   = "watchdog"   // a daemon's interval woke it too often without any work
 	ReasonRequested  = "requested"  // somebody cancelled it
 	ReasonStopping   = "stopping"   // only of a status: the run is being stopped, and has not ended yet

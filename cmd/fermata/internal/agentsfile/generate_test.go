@@ -39,6 +39,9 @@ var groups = []group{
 	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
 	{reflect.TypeFor[agent.SkillMatch](), "skill_match", "Matching of skills", "agents.NAME.skill_match"},
+	{reflect.TypeFor[agent.TurnPolicy](), "turn_policy", "The form of a turn", "agents.NAME.turn_policy"},
+	{reflect.TypeFor[agent.ToolSearch](), "tool_search", "Tools that are found", "agents.NAME.tool_search"},
+	{reflect.TypeFor[agent.ToolNarrowing](), "tool_narrowing", "Tools that are not used", "agents.NAME.tool_narrowing"},
 	{reflect.TypeFor[flowfile.Definition](), "flow", "A flow", "flows.NAME"},
 	{reflect.TypeFor[flowfile.Step](), "step", "A step", "flows.NAME.steps[]"},
 	{reflect.TypeFor[flowfile.Wait](), "wait", "A wait", "flows.NAME.steps[].wait"},
@@ -83,7 +86,8 @@ var (
 	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
 		".agents": {Pattern: agentName}, ".flows": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
-		".models": {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
+		"agent.texts": {Enum: anys(textNames())},
+		".models":     {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
 	}
 )
 
@@ -95,6 +99,13 @@ const (
 	notBlank   = `\S`
 	duration   = `^([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 )
+
+func textNames() (names []string) {
+	for _, t := range agent.Texts() {
+		names = append(names, string(t.Name))
+	}
+	return names
+}
 
 // generator makes the schema from the types.
 type generator struct {
@@ -113,7 +124,7 @@ func newGenerator(t *testing.T) *generator {
 func filledIn(t *testing.T) map[string]any {
 	same := map[string]any{}
 	for i, profile := range profiles {
-		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}}.WithDefaults())
+		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}, ToolNarrowing: &agent.ToolNarrowing{}}.WithDefaults())
 		require.NoError(t, err)
 		var tree map[string]any
 		require.NoError(t, json.Unmarshal(raw, &tree))

@@ -34,6 +34,9 @@ type Info struct {
 	MaxOutput int
 	// Temperature says when the model accepts a temperature. Otherwise none is sent.
 	Temperature Temperature
+	// Reasoning are the levels at which the model can think; empty if it does not think, or if
+	// that is not known.
+	Reasoning []agent.Reasoning
 	// Files are the media types of the files that the model takes in a user's message, each
 	// with the most bytes of one file. Other images are sent as a copy that fits, and other
 	// files as a text which describes them.

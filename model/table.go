@@ -167,7 +167,7 @@ func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 	if known && row.ResultFiles == nil {
 		row.ResultFiles = t.ResultFiles
 	}
-	info := Info{Files: row.Files, ResultFiles: row.ResultFiles, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	info := Info{Files: row.Files, ResultFiles: row.ResultFiles, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature, Reasoning: row.Reasoning}
 	if known {
 		info.MaxImageSide = t.MaxImageSide
 	}

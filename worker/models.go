@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/roles"
 )
 
 // models are the worker's models, each with its middleware.
@@ -69,4 +70,13 @@ func addFallbacks(a *activities.Agent, d *activities.Activities) (faults []error
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", a.Spec.Name, strings.Join(a.Spec.Unpriced, ", ")).WithPath("limits.cost_usd"))
 	}
 	return faults
+}
+
+// withRole returns the definition with what its role fills in.
+func withRole(d *activities.Activities, def agent.Definition) (agent.Definition, error) {
+	if def.Role == "" {
+		return def, nil
+	}
+	m, err := modelOf(d, def, def.Model == agent.FlowModel)
+	return roles.Fill(def, err == nil && len(m.Reasoning) > 0) // a missing model is reported later
 }

@@ -21,13 +21,17 @@ import (
 // server of its own: each is a process in TestJSONOfProcesses.
 var goesOn = []string{"demo", "dev", "worker", "codec"}
 
-// everyCommand lists the commands that do something, by their names behind fermata.
-func everyCommand() (names []string) {
+// everyCommand lists the commands that do something, and groups those that only have others below
+// them, by their names behind fermata.
+func everyCommand() []string { return commands(false) }
+func groups() []string       { return commands(true) }
+
+func commands(group bool) (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "eval"}, name) {
-				names = append(names, name)
+			if sub.HasSubCommands() == group {
+				names = append(names, strings.TrimPrefix(sub.CommandPath(), "fermata "))
 			}
 			walk(sub)
 		}
@@ -87,6 +91,7 @@ func (s *stage) tour() []spoken {
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
 		{"files", 0, []string{a}}, {"files", 0, []string{a, filepath.Base(notes), "-o", filepath.Join(dir, "Köln.md")}},
 		{"artifacts", 0, []string{a}}, {"artifacts", 6, []string{a, "Köln.md", "-o", filepath.Join(dir, "Plan.md")}},
+		{"notebook", 0, []string{a}},
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},
@@ -103,7 +108,7 @@ func (s *stage) tour() []spoken {
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
 		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
 		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func everyCommand() (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit"}, name) {
+			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "skills"}, name) {
 				names = append(names, name)
 			}
 			walk(sub)
@@ -78,6 +79,9 @@ func (s *stage) tour() []spoken {
 	dir, tick := s.t.TempDir(), s.session("tick")
 	file, notes := filepath.Join(dir, "a.export"), filepath.Join(dir, "Notizen für Köln.md")
 	writeFile(s.t, notes, "# Köln")
+	skills := filepath.Join(dir, "skills")
+	require.NoError(s.t, os.MkdirAll(filepath.Join(skills, "reise"), 0o700))
+	writeFile(s.t, filepath.Join(skills, "reise", "SKILL.md"), "---\nname: reise\ndescription: Plant Reisen nach Köln.\n---\nFrage zuerst, wohin →.\n")
 	const whatever = -1
 	return []spoken{
 		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a, "--file", notes}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
@@ -98,7 +102,7 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"skills ls", 0, []string{skills}}, {"skills show", 0, []string{filepath.Join(skills, "reise")}}, {"skills check", 0, []string{skills}}, {"schema", 0, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 
@@ -167,7 +171,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
-	for _, name := range append(everyCommand(), "", "store", "schedule", "audit") {
+	for _, name := range append(everyCommand(), "", "store", "schedule", "audit", "skills") {
 		r := s.inASCII("", append(strings.Fields(name), "--help")...)
 		require.Zero(t, r.exit, name)
 		require.NotEmpty(t, r.out, name)

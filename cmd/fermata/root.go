@@ -172,7 +172,7 @@ func (c *cli) groups() []group {
 			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
 		}},
 		{groupOperate, "Operate servers and workers:", []*cobra.Command{
-			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.lockCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
+			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.lockCommand(), c.skillsCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
 		}},
 	}
 }

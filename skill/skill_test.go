@@ -30,7 +30,7 @@ func front(name, more string) string {
 // in other agents' names are those of Fermata, and each form of a list is taken (HA-132).
 func TestASkillOfOthers(t *testing.T) {
 	dir := write(t, t.TempDir(), map[string]string{
-		"pdf/SKILL.md": "\uFEFF---\r\nname: pdf\r\ndescription: >\r\n  Extract text from PDF files,\r\n  and fill forms.\r\nlicense: Apache-2.0\r\nmetadata:\r\n  version: \"1.0\"\r\nallowed-tools: Read, Bash(python *) mcp__docs__find\r\npaths: [\"**/*.pdf\"]\r\ncolour: red\r\n---\r\n# PDF\r\n\r\nUse the script.\r\n",
+		"pdf/SKILL.md":        "\uFEFF---\r\nname: pdf\r\ndescription: >\r\n  Extract text from PDF files,\r\n  and fill forms.\r\nlicense: Apache-2.0\r\nmetadata:\r\n  version: \"1.0\"\r\nallowed-tools: Read, Bash(python *) mcp__docs__find\r\npaths: [\"**/*.pdf\"]\r\ncolour: red\r\n---\r\n# PDF\r\n\r\nUse the script.\r\n",
 		"pdf/scripts/fill.py": "print(1)\n", "pdf/.git/HEAD": "x", "notes.txt": "no skill",
 	})
 	all, err := ReadDirs(dir)

@@ -189,7 +189,6 @@ func TestWrongSkills(t *testing.T) {
 		`skill "none" is not known; the worker has mine, pdf, ship`: {agent.Definition{Skills: []string{"none"}}, nil},
 		`skill "pdf" is named twice`:                                {agent.Definition{Skills: []string{"pdf", "pdf"}}, nil},
 		"is no name of a skill":                                     {agent.Definition{Skills: []string{"../pdf"}}, nil},
-		"skill_match chooses among the agent's skills":              {agent.Definition{SkillMatch: &agent.SkillMatch{}}, nil},
 		"SkillMatcher is missing":                                   {agent.Definition{Skills: []string{"pdf"}, SkillMatch: &agent.SkillMatch{Strategy: "host"}}, nil},
 		"top_n must be 1 to 8":                                      {agent.Definition{Skills: []string{"pdf"}, SkillMatch: &agent.SkillMatch{TopN: 9}}, nil},
 		`the tool "skill" is the runtime's`:                         {agent.Definition{Skills: []string{"pdf"}}, []tool.Tool{tool.New("skill", "", func(context.Context, *tool.Call, struct{}) (string, error) { return "", nil }, nil)}},

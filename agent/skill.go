@@ -83,9 +83,6 @@ func (m *SkillMatch) check(agent string) error {
 }
 
 func (d Definition) checkSkills() error {
-	if d.SkillMatch != nil && len(d.Skills) == 0 {
-		return Errorf(CodeInvalidInput, "agent %s: skill_match chooses among the agent's skills, and it has none; name them under skills", d.Name).WithPath("skill_match")
-	}
 	for _, name := range d.Skills {
 		if name == "*" {
 			continue

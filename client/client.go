@@ -108,6 +108,10 @@ type StartOptions struct {
 	// the same priority. The runs that continue it by Send, Fork or Retry have it, too, as
 	// long as Temporal knows the run. The zero value is the server's default.
 	Priority temporal.Priority
+	// Skills are names of the agent's skills that are active from the first turn on.
+	Skills []string
+	// WorkingFiles are paths of files that the task is about. They decide which skills match.
+	WorkingFiles []string
 }
 
 // Start starts a run of an agent. The text may be empty if Parts, Files, Data or Briefing
@@ -144,7 +148,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Parts: o.Parts, Data: o.Data, Briefing: o.Briefing},
-		ID: o.ID, By: o.By, Meta: o.Meta, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park,
+		ID: o.ID, By: o.By, Meta: o.Meta, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park, Skills: o.Skills, WorkingFiles: o.WorkingFiles,
 	}
 }
 

@@ -30,6 +30,8 @@ type SendOptions struct {
 	Token string
 	// Files are stored with the session, and sent after the text; see [Client.PutFiles].
 	Files []FileInput
+	// Skills are names of the agent's skills that are active from the next turn on.
+	Skills []string
 }
 
 // sendTries limits the race between a run that ends and other senders who begin the next
@@ -54,7 +56,7 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 	if err != nil {
 		return nil, fmt.Errorf("send refused: %w", err)
 	}
-	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode, Skills: o.Skills}
 	for try := 1; ; try++ {
 		soon, cancel := context.WithTimeout(ctx, patience)
 		ack, err := c.update(soon, session, order)
@@ -141,7 +143,7 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 		}
 	}
 	return agent.Start{
-		V: agent.Version, Agent: name, Input: agent.Input{Text: order.Text, Parts: order.Parts}, By: order.By, ID: order.ID, Carry: agent.CarryInherit,
+		V: agent.Version, Agent: name, Input: agent.Input{Text: order.Text, Parts: order.Parts}, By: order.By, ID: order.ID, Carry: agent.CarryInherit, Skills: order.Skills,
 	}, nil
 }
 

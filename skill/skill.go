@@ -105,7 +105,7 @@ func digestOf(files []File) string {
 var known = map[string][]string{
 	"read": {"fs_read", "fs_list"}, "ls": {"fs_list"}, "glob": {"fs_list"}, "grep": {"fs_grep"},
 	"write": {"fs_write"}, "edit": {"fs_write"}, "multiedit": {"fs_write"},
-	"bash": {"shell_run"}, "shell": {"shell_run"}, "webfetch": {"web_fetch"}, "task": {"agent_*"},
+	"bash": {"shell_run"}, "shell": {"shell_run"}, "webfetch": {"web_fetch"}, "task": {"subagent__*"},
 }
 
 // ownNames returns allowed tools in Fermata's names. A scope in parentheses, as in

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,6 +86,9 @@ func (s *stage) tour() []spoken {
 	writeFile(s.t, suite, "name: köln\n")
 	writeFile(s.t, report, `{"type":"evaluation","id":"x","cases":[{"name":"zürich","passed":1,"failed":1}]}`+"\n")
 	writeFile(s.t, notes, "# Köln")
+	skills := filepath.Join(dir, "skills")
+	require.NoError(s.t, os.MkdirAll(filepath.Join(skills, "reise"), 0o700))
+	writeFile(s.t, filepath.Join(skills, "reise", "SKILL.md"), "---\nname: reise\ndescription: Plant Reisen nach Köln.\n---\nFrage zuerst, wohin →.\n")
 	const whatever = -1
 	return []spoken{
 		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a, "--file", notes}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
@@ -108,7 +112,7 @@ func (s *stage) tour() []spoken {
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
 		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
 		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"skills ls", 0, []string{skills}}, {"skills show", 0, []string{filepath.Join(skills, "reise")}}, {"skills check", 0, []string{skills}}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 
@@ -177,7 +181,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
-	for _, name := range append(everyCommand(), "", "store", "schedule", "audit", "eval") {
+	for _, name := range append(everyCommand(), append(groups(), "")...) {
 		r := s.inASCII("", append(strings.Fields(name), "--help")...)
 		require.Zero(t, r.exit, name)
 		require.NotEmpty(t, r.out, name)

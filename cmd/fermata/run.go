@@ -34,6 +34,8 @@ type runner struct {
 	park        string           // conditions as JSON
 	briefing    string           // a file with a handoff
 	shown       []string         // files that go along
+	skills      []string         // active from the first turn on
+	working     []string         // paths with which skills are matched
 	carry       string           // what the run keeps of the session's earlier runs
 	file        *agentsfile.File // nil if there is none
 	priority    temporal.Priority
@@ -96,6 +98,8 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
 	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
 	fileFlag(cmd, &r.shown)
+	f.StringArrayVar(&r.skills, "skill", nil, "skill of the agent that the model reads from the first turn on; may be repeated")
+	f.StringArrayVar(&r.working, "working-file", nil, "path of a file that the task is about, to match skills with; may be repeated")
 	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what the run keeps of the conversation: inherit (all), compact (a summary) or reset (nothing)")
 	f.IntVar(&r.priority.PriorityKey, "priority", 0, "priority of its tasks: 1 (first) to 5 (default the server's, 3)")
 	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "fairness key, such as a tenant: one key's tasks cannot starve another's")
@@ -214,6 +218,7 @@ const maxPriority = 5
 // startOptions reads the options of the start from the flags.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	o.Session, o.By, o.Carry, o.Priority = r.session, env.User(), agent.Carry(r.carry), r.priority
+	o.Skills, o.WorkingFiles = r.skills, r.working
 	switch o.Carry {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:

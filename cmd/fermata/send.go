@@ -57,6 +57,7 @@ With --wait, the exit status is that of fermata run.`,
 	f.StringVar(&o.Agent, "agent", "", "agent of the run, if the message starts one")
 	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	fileFlag(cmd, &paths)
+	f.StringArrayVar(&o.Skills, "skill", nil, "skill of the agent that the model reads from the next turn on; may be repeated")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print the run that has it as one line of JSON; with --wait, the outcome")
@@ -102,7 +103,7 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 	if err != nil {
 		return line, nil, err
 	}
-	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode, Skills: o.Skills}
 	ack, later, err := runs.UpdateOrSignal(ctx, session, order)
 	switch {
 	case err == nil && later:

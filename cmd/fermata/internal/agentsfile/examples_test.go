@@ -80,6 +80,18 @@ func (e example) fits(t *testing.T, schema *jsonschema.Resolved) {
 	if place, ok := v["workspace"].(string); ok {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, place), 0o700))
 	}
+	for _, place := range texts(v["skills"]) {
+		for _, def := range v["agents"].(map[string]any) {
+			for _, name := range texts(def.(map[string]any)["skills"]) {
+				if name == "*" {
+					continue
+				}
+				at := filepath.Join(dir, place, name)
+				require.NoError(t, os.MkdirAll(at, 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(at, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: x\n---\nx\n"), 0o600))
+			}
+		}
+	}
 	require.NoError(t, parsed(t, filepath.Join(dir, DefaultName), completed(v)), "%s:\n%s", e.where, e.text)
 }
 

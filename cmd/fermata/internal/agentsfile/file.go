@@ -165,7 +165,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 
 // positive are fields in which a zero would silently mean the default. Durations of zero
 // are refused when they are read.
-var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue"}
+var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n"}
 
 // isZero reports whether a field is written as a zero. A dot separates the names of a
 // path.

@@ -54,7 +54,7 @@ func TestFaults(t *testing.T) {
 		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
 		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write has no fields: write approval: true, or leave it out`}},
 		{"a tool that asks for what can't be", sound + "tools: {fs_write: {approval: {confirm: x}}}\n", []string{`fermata.yaml:4: tools.fs_write.approval: confirm must be digest, not "x"`}},
-		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, workspace, shell, web, as_root; did you mean "agents"?`}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, shell, web, as_root; did you mean "agents"?`}},
 		{"part twice", sound + sound, []string{"fermata.yaml:4: agents appears twice"}},
 		{"output of no type", sound + "    output: {type: objekt}\n", []string{`fermata.yaml:4: agents.a.output.type has "objekt"; the types are object, array, string, number, integer, boolean, null; did you mean "object"?`}},
 		{"output is no schema", sound + "    output: 7\n", []string{"fermata.yaml:4: agents.a.output must be a JSON Schema, such as {type: object, properties: {…}}"}},
@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:6: agents.a.agents[0]: agent a: agents[0].description has a control character, '\a'; take it out`,
 		}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
-			`fermata.yaml:1: "x" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, workspace, shell, web, as_root`,
+			`fermata.yaml:1: "x" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, shell, web, as_root`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
 		}},
 		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},

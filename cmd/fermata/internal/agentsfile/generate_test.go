@@ -67,7 +67,7 @@ var (
 		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
-	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1}
+	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1}
 	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last"}
@@ -81,7 +81,7 @@ var (
 	defaults = map[string]any{
 		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail,
 		"flow.default": agent.RulingAllow, "flow.on_limit": agent.LimitActionFail, "step.on_unknown": flow.OnUnknownAsk,
-		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".",
+		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".", "skill_match.sticky": true, "skill_match.strategy": agent.SkillsByMetadata, "skill_match.top_n": 1,
 	}
 	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{

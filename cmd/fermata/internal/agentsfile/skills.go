@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/skill"
 )
 
@@ -57,4 +58,48 @@ func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {
 	if def.SkillMatch != nil && def.SkillMatch.Strategy == agent.SkillsByHost {
 		c.add(agent.CodeInvalidInput, e.at("skill_match"), "%s.skill_match.strategy host needs a Go function, which only a worker of your own has (worker.Options.SkillMatcher)", e.path)
 	}
+}
+
+// UsesSkill reports whether an agent has a skill.
+func UsesSkill(def agent.Definition, name string) bool {
+	return slices.Contains(def.Skills, name) || slices.Contains(def.Skills, "*")
+}
+
+// SkillRemarks returns what works about a skill, and may not be what is expected: its own
+// remarks, and tools and MCP servers that it needs and an agent lacks.
+func (f *File) SkillRemarks(s *skill.Skill) []string {
+	remarks := slices.Clone(s.Remarks)
+	used := false
+	for _, def := range f.Agents {
+		if !UsesSkill(def, s.Name) {
+			continue
+		}
+		used = true
+		for _, server := range s.MCP {
+			if !slices.Contains(def.Tools, sourcePrefix+server) {
+				remarks = append(remarks, fmt.Sprintf("it needs the MCP server %s, which agent %s does not name", quote(server), def.Name))
+			}
+		}
+		for _, pattern := range s.Tools {
+			if !hasTool(def, pattern) {
+				remarks = append(remarks, fmt.Sprintf("its allowed-tools name %s, and agent %s has no such tool", quote(pattern), def.Name))
+			}
+		}
+	}
+	if !used {
+		remarks = append(remarks, "no agent names it under skills")
+	}
+	return remarks
+}
+
+// hasTool reports whether an agent may have a tool that a pattern stands for. Which tools an
+// MCP server has is not known here.
+func hasTool(def agent.Definition, pattern string) bool {
+	server, _, ok := strings.Cut(pattern, agent.SourceSeparator)
+	if ok && slices.Contains(def.Tools, sourcePrefix+server) {
+		return true
+	}
+	matches := func(name string) bool { return glob.MatchesAny([]string{pattern}, name) }
+	return slices.ContainsFunc(def.Tools, matches) || slices.ContainsFunc(def.ClientTools, func(t agent.ToolSpec) bool { return matches(t.Name) }) ||
+		slices.ContainsFunc(def.Agents, func(a agent.SubAgent) bool { return matches(a.Tool()) })
 }

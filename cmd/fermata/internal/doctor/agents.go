@@ -40,6 +40,12 @@ func (d *examination) checkAgents() {
 		}
 		d.found("flow", OK, w.Definition().Name+": fermata doctor --draw draws it", "")
 	}
+	for _, s := range d.file.Skills() {
+		d.found("skill", OK, s.Name, "")
+		for _, remark := range d.file.SkillRemarks(s) {
+			d.found("skill", Warning, s.Name+": "+remark, "see fermata skills show "+s.Name)
+		}
+	}
 	d.checkApprovers()
 	d.checkPolicy()
 	for _, p := range d.file.PriceTables() {

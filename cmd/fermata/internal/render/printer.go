@@ -123,6 +123,8 @@ func (t *Printer) aside(e agent.Event) {
 		if r := e.ToolsChange; r != nil && len(r.Left) > 0 {
 			t.note("%s is used without %s: see fermata lock", untrusted.Name(r.Source), LeftOut(*r))
 		}
+	case agent.EventSkillActivated, agent.EventSkillDeactivated, agent.EventSkillFailed:
+		t.skill(e)
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
 	case agent.EventNotebookUpdated:

@@ -16,6 +16,9 @@ type Counters struct {
 	// run last began without some of the session's artifacts: each later version is higher.
 	Artifact      int `json:"artifact,omitempty"`
 	ArtifactFloor int `json:"artifact_floor,omitempty"`
+	// Principal is who started the session, for the tool memory: the first who ran an agent that has
+	// it. It never changes, so nobody who sends a later message brings another memory into it.
+	Principal string `json:"principal,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

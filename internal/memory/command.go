@@ -17,7 +17,7 @@ var Spec = agent.ToolSpec{
 	Description: "Keeps text files under /memories, which you have in every session. Look at /memories before you begin, and write down what later sessions need. " +
 		"Commands: view (a file, or the files of a folder), create (a new file), str_replace, insert (after a line; 0 is the beginning), delete, rename. " +
 		"A view shows each file's version. Files may change while you work, in another session: give the version that you saw as version, and nothing newer is lost.",
-	Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","enum":["view","create","str_replace","insert","delete","rename"]},` +
+	Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","enum":["view","create","str_replace","insert","delete","rename"],"description":"What to do"},` +
 		`"path":{"type":"string","description":"A file or a folder, like /memories/notes.md"},` +
 		`"view_range":{"type":"array","items":{"type":"integer"},"description":"view: the first and the last line; -1 is the end"},` +
 		`"file_text":{"type":"string","description":"create: the whole text"},` +

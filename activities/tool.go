@@ -212,6 +212,9 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call,
 	if f, ok := d.Flows[in.Agent]; ok && in.Tool == agent.DoTool {
 		return d.doStep(ctx, f, in, call)
 	}
+	if in.Tool == agent.MemoryTool {
+		return d.remember(ctx, in, call)
+	}
 	// A worker's own tool wins over a source with the same prefix.
 	if t, ok := d.Tools[in.Tool]; ok {
 		return t.Call(ctx, call)

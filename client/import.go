@@ -113,6 +113,7 @@ func (a *importRun) run(ctx context.Context) error {
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	head := a.file.Head
+	head.Counters.Principal, head.Memory = "", nil // a memory stays where it is, and is its principal's
 	// A higher fence than the old head's, so that a late write of an earlier run here is
 	// refused.
 	head.Version, head.Fence, head.Imported, head.Updated = before.Version+1, before.Fence.After(now.UnixMicro()), a.file.ID, now

@@ -93,6 +93,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if spec := os.Getenv(memoryEnv); spec != "" {
+		if err := keepUntilKilled(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	waitTogether()
 	devserver.Main(m)
 	_ = os.RemoveAll(built.dir)

@@ -85,7 +85,9 @@ func (c *collection) sessions(ctx context.Context) error {
 		if err == nil {
 			err = h.sound()
 		}
-		c.done.Sessions++
+		if !isMemory(h.Session) {
+			c.done.Sessions++
+		}
 		switch {
 		case err == nil:
 			c.heads[ChunkPrefix(h.Session)] = h.Session

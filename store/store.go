@@ -128,6 +128,8 @@ type Head struct {
 	// nothing yet. Runs that were terminated are looked for among them. A head with
 	// nothing but claims is of a session without a log, see [Log.Head].
 	Claims []string `json:"claims,omitempty"`
+	// Memory is what an agent keeps over sessions, in a head of its own: see [Memory].
+	Memory *memoryState `json:"memory,omitempty"`
 	// Encrypted is the whole head, encrypted. The other fields then have only the
 	// envelope; see [Encrypt].
 	Encrypted []byte `json:"encrypted,omitempty"`

@@ -37,7 +37,9 @@ func (l *Log) Check(ctx context.Context) (CheckResult, error) {
 		if err != nil && !lasting(err) {
 			return c.done, err
 		}
-		c.done.Sessions++
+		if !isMemory(h.Session) {
+			c.done.Sessions++
+		}
 		fault := (*Fault)(nil)
 		if err != nil {
 			fault = faultOf(h.Session, "", err)
@@ -68,6 +70,9 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 			return faultOf(h.Session, "", err), nil
 		}
 		at, err := c.chain(ctx, h.Digest)
+		if err == nil && h.Memory != nil {
+			at, err = c.memory(ctx, h)
+		}
 		if err == nil || !lasting(err) {
 			return nil, err
 		}
@@ -78,11 +83,22 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 			return nil, nil
 		case gone != nil:
 			return nil, gone
-		case now.Digest == h.Digest:
+		case now.Digest == h.Digest && now.Version == h.Version || now.Digest == h.Digest && h.Memory == nil:
 			return faultOf(h.Session, at, err), nil
 		}
 		h = now
 	}
+}
+
+// memory reads the files of a memory.
+func (c *check) memory(ctx context.Context, h Head) (at string, err error) {
+	for _, name := range h.Memory.chunks() {
+		if _, err := c.Blob(ctx, name); err != nil {
+			return name, err
+		}
+		c.read[name] = true
+	}
+	return "", nil
 }
 
 // chain reads the chunks of a chain, and keeps only their names in memory. It returns the

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/memory"
 	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
@@ -236,6 +237,12 @@ func addTool(a *activities.Agent, d *activities.Activities, name string) error {
 			return agent.Errorf(agent.CodeUnknownTool, "agent %s: there is no MCP server %q; the worker has %s", a.Spec.Name, source, names(d.Sources)).WithPath("tools")
 		}
 		a.Sources = append(a.Sources, source)
+		return nil
+	}
+	if name == agent.MemoryTool {
+		if _, twice := a.Spec.Tool(name); !twice {
+			a.Spec.Toolset = append(a.Spec.Toolset, d.ToolSpec(memory.Spec))
+		}
 		return nil
 	}
 	if name == agent.SaveArtifactTool {

@@ -109,6 +109,8 @@ func (s *stage) tour() []spoken {
 		{"run", 3, []string{"payer", "Pay", "--session", p}}, {"token key", 0, []string{"k9"}}, {"token", 0, []string{"--session", p, "--request", "q-1", "--principal", "zoë@acme.com"}},
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
+		{"memory ls", 0, []string{"--principal", "zoë"}}, {"memory show", 6, []string{"/memories/Köln.md", "--agent", "payer"}}, {"memory export", 0, []string{"--agent", "payer", "-o", filepath.Join(dir, "m.json")}},
+		{"memory import", 0, []string{filepath.Join(dir, "m.json"), "--agent", "payer"}}, {"memory rm", 6, []string{"--principal", "zoë", "--yes"}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
 		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
 		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
@@ -156,7 +158,7 @@ func TestJSONOfEveryCommand(t *testing.T) {
 	s.works(pay())
 	s.walk(func(one spoken, r ran) {
 		last := objects(t, r.out)
-		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts", "eval ls"}, one.name) || r.exit == 3 {
+		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts", "eval ls", "memory ls"}, one.name) || r.exit == 3 {
 			require.NotEmpty(t, last, "%v: %s", one, r.err)
 		}
 		if r.exit > 4 || r.exit == 2 {

@@ -169,7 +169,7 @@ func (c *cli) groups() []group {
 			c.lsCommand(), c.showCommand(), c.treeCommand(), c.transcriptCommand(), c.filesCommand(), c.artifactsCommand(), c.notebookCommand(), c.eventsCommand(),
 		}},
 		{"sessions", "Work with sessions:", []*cobra.Command{
-			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
+			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(), c.memoryCommand(),
 		}},
 		{"test", "Evaluate agents:", []*cobra.Command{c.evalCommand()}},
 		{groupOperate, "Operate servers and workers:", []*cobra.Command{

@@ -59,6 +59,8 @@ type ToolArgs struct {
 	// rules again. Approver is the principal whose token approved the call; empty without a token.
 	Edited   bool   `json:"edited,omitempty"`
 	Approver string `json:"approver,omitempty"`
+	// Principal is whose memory a call of the tool memory reads and writes; empty for other calls.
+	Principal string `json:"principal,omitempty"`
 	// Answers are a person's answers to the tool's own questions.
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// Step is the path of a flow's step; empty outside of flows. Its idempotency key is made of
@@ -227,5 +229,6 @@ func (s *step) callTool(i int, regular bool) {
 	s.do(CallTool{Local: local, Temporal: outside, Estimate: estimate, ToolArgs: ToolArgs{
 		Caller: s.caller(), Agent: s.agent(), Call: c.ID, OriginRun: c.OriginRun, Tool: c.Tool, Arguments: c.Arguments, Timeout: timeout,
 		Attempts: max(1, tool.Attempts, c.Step.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers, Step: s.stepPath(c),
+		Principal: s.memoryOf(c),
 	}})
 }

@@ -53,6 +53,7 @@ func (s *step) imported(in Imported) {
 	s.Log.setFence(fence)
 	former := s.Run // of the imported state: s.Run is set to this run below
 	s.V, s.Run = StateVersion, run
+	s.importMemory(by)
 	s.Origin.adopt(former, in.Export)
 	s.continued()         // drops what only the other execution had: timers, checks
 	s.Requests.adopt(run) // requests name the run that answers go to

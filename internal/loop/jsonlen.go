@@ -130,7 +130,7 @@ func (c Child) jsonLen() int {
 func (p Parent) jsonLen() int {
 	n := textsJSONLen(p.ForbiddenTools) + rulesJSONLen(p.InheritedRules)
 	if b := p.Start; b != nil {
-		n += labelsJSONLen(b.Labels)
+		n += labelsJSONLen(b.Labels) + jsonLen(b.Principal)
 		n += requestFrame + rulesJSONLen(b.Rules) + rawJSONLen(b.Output)*2 + len(b.Parent.Session)
 		for _, c := range b.Ceilings {
 			n += receiptFrame + textsJSONLen(c)

@@ -282,6 +282,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	}
 	s.rememberReceipt(message.ID, sum)
 	s.beginArtifacts()
+	s.beginMemory()
 	// Before recordStart, which raises Seq.
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.recordStart()

@@ -18,6 +18,9 @@ type Counters struct {
 	ArtifactFloor int `json:"artifact_floor,omitempty"`
 	// Skill is 1 once a skill was active in the session: the next run reads which ones still are.
 	Skill int `json:"skill,omitempty"`
+	// Principal is who started the session, for the tool memory: the first who ran an agent that has
+	// it. It never changes, so nobody who sends a later message brings another memory into it.
+	Principal string `json:"principal,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

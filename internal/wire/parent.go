@@ -20,6 +20,8 @@ type ChildStart struct {
 	Rules    []agent.Rule `json:"rules,omitempty"`
 	// Labels are the root's. A policy may select runs by them.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Principal is who started the root, if the run or one below it may have the tool memory.
+	Principal string `json:"principal,omitempty"`
 	// Output is a JSON Schema for the answer; empty means the agent's own schema.
 	Output []byte `json:"output,omitempty"`
 	// KnownHolds are the holds that the parent knows of, also removed ones. Holds are those that

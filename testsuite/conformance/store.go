@@ -51,6 +51,8 @@ var storeParts = []storePart{
 	{"a late twin writer changes nothing", lateTwinChangesNothing},
 	{"sessions of any name have heads of their own", anyName},
 	{"heads are listed", headsAreListed},
+	{"a memory loses no change", memoryLosesNothing},
+	{"a memory is its owner's", memoryIsItsOwners},
 	{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
 	{"a store is used while it is listed", listsDoNotBlock},
 	{"data belongs to the caller", memoryIsTheCallers},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/memory"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/tool/web"
@@ -38,7 +39,7 @@ type section struct {
 func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 	own := map[string]agent.ToolSpec{}
 	for _, spec := range loop.OwnTools(agent.Spec{Definition: agent.Definition{
-		Tools: ownTools, Agents: []agent.SubAgent{{Agent: anyAgent}}, Lifecycle: true, Completion: agent.CompletionTool, ToolSearch: &agent.ToolSearch{},
+		Tools: ownTools, Agents: []agent.SubAgent{{Agent: anyAgent}}, Lifecycle: true, Completion: agent.CompletionTool, ToolSearch: &agent.ToolSearch{}, Notebook: &agent.NotebookPolicy{},
 	}}) {
 		own[spec.Name] = spec
 	}
@@ -55,6 +56,8 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Files and commands", "An agent has those of them that its `tools` name. They work in the [workspace](agents-file.md#the-file), and [What holds programs](tools.md#what-holds-programs) says what commands may do.", placeSpecs(t)},
 		{"The web", "An agent has it if its `tools` name it. The file's [web](agents-file.md#the-web) names the hosts that may be fetched; without it nothing may be. [Pages of the web](tools.md#pages-of-the-web) says more.", webSpecs(t)},
 		{"Artifacts", "An agent has it if its `tools` name it. [Artifacts](tools.md#artifacts) says more.", []agent.ToolSpec{tool.SaveArtifact().Spec()}},
+		{"Notebook", "An agent has it with `notebook: {}`. [The notebook](memory.md#the-notebook) says more.", take(agent.NotebookTool)},
+		{"Memory", "An agent has it if its `tools` name it. [Memory over sessions](memory.md#memory-over-sessions) says more.", []agent.ToolSpec{memory.Spec}},
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
 		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},

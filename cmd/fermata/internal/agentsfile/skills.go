@@ -24,7 +24,7 @@ func (f *File) readSkills(c *checker, part entry) {
 		return
 	}
 	for i, dir := range dirs {
-		if strings.TrimSpace(dir) == "" {
+		if n := part.value.Content[i]; n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || strings.TrimSpace(dir) == "" {
 			c.add(agent.CodeInvalidInput, part.value.Content[i], "skills[%d] is no path of a directory", i)
 			return
 		}

@@ -23,12 +23,13 @@ func (f *File) readSkills(c *checker, part entry) {
 		c.add(agent.CodeInvalidInput, part.key, "skills must be a list of directories, such as [skills]")
 		return
 	}
-	for i, dir := range dirs {
-		if strings.TrimSpace(dir) == "" {
+	// Nodes and not dirs: decoding leaves a null out.
+	for i, n := range part.value.Content {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || strings.TrimSpace(n.Value) == "" {
 			c.add(agent.CodeInvalidInput, part.value.Content[i], "skills[%d] is no path of a directory", i)
 			return
 		}
-		dirs[i] = within(f.Dir, dir)
+		dirs[i] = within(f.Dir, n.Value)
 	}
 	all, err := skill.ReadDirs(dirs...)
 	for _, one := range apart(err) {

@@ -36,6 +36,7 @@ type State struct {
 	Daemon   Daemon   `json:"daemon,omitzero"`
 
 	Artifacts Artifacts `json:"artifacts,omitzero"`
+	RunReport RunReport `json:"run_report,omitzero"`
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`
@@ -67,6 +68,7 @@ func (s State) clone() State {
 	s.Suspensions = s.Suspensions.clone()
 	s.Park = copied(s.Park)
 	s.End = s.End.clone()
+	s.RunReport = s.RunReport.clone()
 	return s
 }
 

@@ -48,8 +48,8 @@ func TestStopAfter(t *testing.T) {
 	require.Len(t, b.script.Requests(), 1)
 }
 
-// The instructions end with how long to work, in the words of what ends the run; a text that the
-// agent replaces by an empty one is left out (HA-07).
+// The instructions end with how long to work, in the words of what ends the run; the value
+// "-" leaves it out (HA-07).
 func TestTheLoopContract(t *testing.T) {
 	for name, c := range map[string]struct {
 		def  agent.Definition
@@ -59,7 +59,7 @@ func TestTheLoopContract(t *testing.T) {
 		"tool":     {agent.Definition{Completion: agent.CompletionTool}, "call the tool finish"},
 		"sentinel": {agent.Definition{DoneSentinel: "##DONE##"}, "end it with ##DONE##"},
 		"own":      {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: "Never rest."}}, "Never rest."},
-		"none":     {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: ""}}, ""},
+		"none":     {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: agent.NoText}}, ""},
 	} {
 		c.def.Instructions = "Be brief."
 		b := setup(t, c.def, testsuite.NewScript(testsuite.Reply{Text: "All is well. ##DONE##", Calls: nil}, testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"summary": "done"}}}}))

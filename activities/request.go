@@ -25,7 +25,7 @@ func instructed(spec *agent.Spec) *agent.Spec {
 	case spec.Sentinel() != "":
 		text = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
 	}
-	if strings.TrimSpace(text) == "" {
+	if text == "" || text == agent.NoText {
 		return spec
 	}
 	s := *spec

@@ -163,7 +163,7 @@ func (e Event) Size() int {
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Outcome != nil:
-		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts)
+		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts) + e.Outcome.Report.size()
 	case e.Artifact != nil:
 		return frame + artifactsSize([]Artifact{*e.Artifact})
 	case e.Skill != nil:

@@ -140,7 +140,8 @@ type Outcome struct {
 	// Citations are the sources that pieces of Text cite. A sub-agent's outcome has none: its
 	// transcript has them.
 	Citations []Citation `json:"citations,omitempty"`
-	// Output is the answer as JSON, if the agent has an output schema.
+	// Output is the answer as JSON, if the agent has an output schema, or if a tool of stop_after gave
+	// it.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Files are files that the answer gives back, at most [MaxFiles]: those of the session that the
 	// model's answer names, of what its tools have shown, or those that a flow's function has
@@ -169,7 +170,10 @@ type Outcome struct {
 	Ended   time.Time   `json:"ended,omitzero"`
 	// SuspendedFor is how long the run was suspended in total.
 	SuspendedFor Duration `json:"suspended_for,omitempty"`
-	Seq          int64    `json:"seq"`
+	// Report tells how the run went; nil unless the agent has report: true. A sub-agent's outcome
+	// has none.
+	Report *RunReport `json:"report,omitempty"`
+	Seq    int64      `json:"seq"`
 }
 
 // ToolCount counts the results of a tool's calls.

@@ -93,6 +93,8 @@ type Definition struct {
 	ToolSearch *ToolSearch `json:"tool_search,omitempty"`
 	// ToolNarrowing hides tools that only read and are not used; nil means that none is hidden.
 	ToolNarrowing *ToolNarrowing `json:"tool_narrowing,omitempty"`
+	// Report adds to the outcome how the run went: its turns, and counts of what happened.
+	Report bool `json:"report,omitempty"`
 	// Texts replace texts of the runtime that the model reads, by their names. The function Texts
 	// lists them.
 	Texts map[TextName]string `json:"texts,omitempty"`

@@ -51,6 +51,10 @@ type TextInfo struct {
 	Max int
 }
 
+// NoText leaves a loop contract out of the instructions, as the value of its name in
+// [Definition.Texts].
+const NoText = "-"
+
 // Limits of texts that replace the runtime's, in bytes: of one, of one that is added to a
 // call's result, and of all together.
 const (
@@ -127,7 +131,7 @@ func (d Definition) checkOwnTexts() error {
 			return Errorf(CodeInvalidInput, "agent %s: %s: the runtime has no text of this name; it has %s", d.Name, path, textNames()).WithPath(path)
 		case len(text) > texts[i].Max:
 			return Errorf(CodeInvalidInput, "agent %s: %s has %d bytes, and may have %d", d.Name, path, len(text), texts[i].Max).WithPath(path)
-		case strings.TrimSpace(text) == "" && name != TextLoopContractTool && name != TextLoopContractSentinel:
+		case strings.TrimSpace(text) == "":
 			return Errorf(CodeInvalidInput, "agent %s: %s is empty; write a text, or leave it out", d.Name, path).WithPath(path)
 		}
 	}

@@ -48,8 +48,8 @@ func TestStopAfter(t *testing.T) {
 	require.Len(t, b.script.Requests(), 1)
 }
 
-// The instructions end with how long to work, in the words of what ends the run; a text that the
-// agent replaces by an empty one is left out (HA-07).
+// The instructions end with how long to work, in the words of what ends the run; the value
+// "-" leaves it out (HA-07).
 func TestTheLoopContract(t *testing.T) {
 	for name, c := range map[string]struct {
 		def  agent.Definition
@@ -59,7 +59,7 @@ func TestTheLoopContract(t *testing.T) {
 		"tool":     {agent.Definition{Completion: agent.CompletionTool}, "call the tool finish"},
 		"sentinel": {agent.Definition{DoneSentinel: "##DONE##"}, "end it with ##DONE##"},
 		"own":      {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: "Never rest."}}, "Never rest."},
-		"none":     {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: ""}}, ""},
+		"none":     {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: agent.NoText}}, ""},
 	} {
 		c.def.Instructions = "Be brief."
 		b := setup(t, c.def, testsuite.NewScript(testsuite.Reply{Text: "All is well. ##DONE##", Calls: nil}, testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"summary": "done"}}}}))
@@ -186,4 +186,32 @@ func TestTextCalls(t *testing.T) {
 	b = setup(t, agent.Definition{TextCalls: agent.TextCallsReject, Nudges: 1}, testsuite.NewScript(written(1), written(2)), namedTools(true, "look")...)
 	o := b.run(t, "go")
 	require.ErrorIs(t, o.Error, agent.CodeStuck)
+}
+
+// With report the outcome has the turns with their times and sizes (HA-12), counts of events and of
+// calls that were written as text (HA-31), and repeated calls with the remarks about them (HA-34). An
+// agent that does not ask for it has none.
+func TestReport(t *testing.T) {
+	script := []testsuite.Reply{{Text: "", Calls: nil}, {Text: "Look!", Calls: calls("look")}, {Calls: calls("look")}, {Text: "<tool_call>{\"name\": \"look\"}</tool_call>"}, {Text: "It is größer."}}
+	b := setup(t, agent.Definition{Report: true, TextCalls: agent.TextCallsAllow}, testsuite.NewScript(script...), namedTools(true, "look")...)
+	o := b.run(t, "go")
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	r := o.Report
+	require.Len(t, r.Iterations, 5)
+	for i, one := range r.Iterations {
+		require.Equal(t, i+1, one.Iteration)
+		require.False(t, one.Ended.Before(one.Started))
+	}
+	require.True(t, r.Iterations[0].Retried)
+	require.Equal(t, [2]int{1, 5}, [2]int{r.Iterations[1].ToolCount, r.Iterations[1].ProseChars})
+	require.Equal(t, [2]int{0, 13}, [2]int{r.Iterations[4].ToolCount, r.Iterations[4].ProseChars})
+	require.Equal(t, [3]int{1, 1, 0}, [3]int{r.RetriedReplies, r.TextCalls, r.TextCallsRejected})
+	require.Equal(t, 2, r.RepeatedCalls, "three equal calls repeat two times")
+	require.Equal(t, []agent.StallWarning{{Tool: "look", Iteration: 4, Times: 3}}, r.StallWarnings)
+	require.False(t, r.SuspectedLoop)
+	require.Contains(t, r.Events, agent.EventCount{Type: agent.EventTurnStarted, Count: 5})
+	require.Contains(t, r.Events, agent.EventCount{Type: agent.EventCallDone, Count: 3})
+
+	b = setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	require.Nil(t, b.run(t, "go").Report)
 }

@@ -197,6 +197,9 @@ func turnOptionsJSONLen(d agent.Definition) (n int) {
 	if d.DoneSentinel != "" || d.TurnPolicy != nil || d.TextCalls != "" || d.ToolNarrowing != nil {
 		n += requestFrame + jsonLen(d.DoneSentinel) + jsonLen(d.TextCalls)
 	}
+	if d.Report {
+		n += 2 * reportSpace // the state keeps it, and at the end the outcome too
+	}
 	if d.ToolSearch != nil {
 		n += verbFrame + textsJSONLen(d.ToolSearch.Always)
 	}

@@ -223,6 +223,9 @@ func (s *step) recordSized(e agent.Event, bytes int) {
 	}
 	s.TraceSegment = s.TraceSegment.Next(s.Run, e)
 	s.Log.append(e, bytes)
+	if s.reports() {
+		s.RunReport.note(e)
+	}
 }
 
 // recordIfBegun appends an event, unless the run has no part in the log yet. beginRun

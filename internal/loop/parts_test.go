@@ -23,7 +23,7 @@ var parts = map[string][]string{
 	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Artifacts": {"artifacts.go"}, "Skills": {"skills.go"}, "ActiveSkill": {"skills.go"}, "Notebook": {"notebook.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
 	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
-	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},
+	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "RunReport": {"runreport.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},
 }
 
 func TestOnlyAPartsOwnFileChangesIt(t *testing.T) {

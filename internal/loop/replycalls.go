@@ -34,7 +34,9 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 		if c.Tool != agent.FinishTool {
 			s.Daemon.acted()
 		}
-		switch n := s.Turn.countRepeat(sameOf(in.Reply, i, c)); {
+		n := s.Turn.countRepeat(sameOf(in.Reply, i, c))
+		s.noteRepeat(c.Tool, n)
+		switch {
 		case n >= repeatLimit:
 			looping = c.Tool
 		case n == repeatWarn:

@@ -38,6 +38,7 @@ type State struct {
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	Skills    Skills    `json:"skills,omitzero"`
 	Notebook  Notebook  `json:"notebook,omitzero"`
+	RunReport RunReport `json:"run_report,omitzero"`
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`
@@ -69,6 +70,7 @@ func (s State) clone() State {
 	s.Suspensions = s.Suspensions.clone()
 	s.Park = copied(s.Park)
 	s.End = s.End.clone()
+	s.RunReport = s.RunReport.clone()
 	return s
 }
 

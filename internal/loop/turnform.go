@@ -65,6 +65,7 @@ func (s *step) checkForm(r wire.Reply) (stuck string) {
 	text := agent.Message{Parts: r.Parts}.Text()
 	if r.TextCalls {
 		s.Turn.countTextCalls()
+		s.noteTextCalls(r)
 	}
 	switch {
 	case s.refusesTextCalls(r): // each call gets a result that says so

@@ -63,7 +63,7 @@ var packages = map[string][]string{
 	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire", "internal/picture"},
 	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "internal/partial", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
-	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "roles", "internal/wire"},
+	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/match", "internal/window", "handoff", "activities", "workflows", "roles", "internal/wire"},
 	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/schemacost"},

@@ -25,8 +25,8 @@ type Definition struct {
 	// Instructions are the first thing that the model reads.
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
-	// server. The runtime itself has the tools ask_user, await_resumption and
-	// save_artifact.
+	// server. The runtime itself has the tools ask_user, await_resumption,
+	// save_artifact and todo.
 	Tools []string `json:"tools,omitempty"`
 	// ClientTools are tools that the client carries out. A call is a request, and the
 	// client's answer is its result.
@@ -197,6 +197,7 @@ const (
 	AwaitResumptionTool = "await_resumption" // parks the run
 	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
+	TodoTool            = "todo"             // keeps a list of steps; every worker has it
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own

@@ -106,7 +106,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool}
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.
@@ -236,8 +236,11 @@ func addTool(a *activities.Agent, d *activities.Activities, name string) error {
 		a.Sources = append(a.Sources, source)
 		return nil
 	}
-	if name == agent.SaveArtifactTool {
+	switch name {
+	case agent.SaveArtifactTool:
 		d.Tools[name] = tool.SaveArtifact()
+	case agent.TodoTool:
+		d.Tools[name] = tool.Todo()
 	}
 	t, ok := d.Tools[name]
 	if !ok {

@@ -98,7 +98,7 @@ var anything = []string{"*"}
 // testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
-	"workflows": {"testsuite", "tool", "store", "model", "flow", "internal/play"},
+	"workflows": {"testsuite", "tool", "store", "model", "flow", "worker", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
 	"flow":      {"worker", "testsuite", "client"},

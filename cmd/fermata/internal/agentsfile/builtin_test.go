@@ -55,6 +55,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Files and commands", "An agent has those of them that its `tools` name. They work in the [workspace](agents-file.md#the-file), and [What holds programs](tools.md#what-holds-programs) says what commands may do.", placeSpecs(t)},
 		{"The web", "An agent has it if its `tools` name it. The file's [web](agents-file.md#the-web) names the hosts that may be fetched; without it nothing may be. [Pages of the web](tools.md#pages-of-the-web) says more.", webSpecs(t)},
 		{"Artifacts", "An agent has it if its `tools` name it. [Artifacts](tools.md#artifacts) says more.", []agent.ToolSpec{tool.SaveArtifact().Spec()}},
+		{"Steps", "An agent has it if its `tools` name it. `fermata show SESSION --todo` and `client.Todo` show the list. It lasts over suspensions and the runs of a session. A fork has the list of its checkpoint.", []agent.ToolSpec{tool.Todo().Spec()}},
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool()}},
 		{"Ending", "An agent has it with `completion: tool`. If the agent has an `output` schema, that is the schema of the arguments.", take(agent.FinishTool)},

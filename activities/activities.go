@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/skill"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -68,6 +69,10 @@ type Activities struct {
 	Converter converter.DataConverter
 	// Approvals make tools ask for an approval, by names and patterns.
 	Approvals map[string]agent.ToolApproval
+	// Skills are the worker's skills, by name. SkillMatcher chooses among an agent's under the
+	// strategy host; it may be nil.
+	Skills       map[string]*skill.Skill
+	SkillMatcher SkillMatcher
 	// Pictures are the copies of images that models do not take as they are; nil keeps none.
 	Pictures *Pictures
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -22,7 +23,7 @@ func fitted(log *store.View, entries []store.Entry, spec *agent.Spec, in ModelIn
 	m := window.NewTokenEstimator(log, spec)
 	switch tokens := m.Tokens(entries); {
 	case in.ForceFit || in.Summary != "":
-		entries = window.Fit(entries, m.BytesFor(limit)*9/10-len(in.note(spec))) // a tenth as a margin, since the estimate is not exact
+		entries = window.Fit(entries, m.BytesFor(limit)*9/10-in.added(spec)) // a tenth as a margin, since the estimate is not exact
 	case float64(tokens) > spec.Compaction.Threshold*float64(limit):
 		return nil, true
 	}
@@ -42,7 +43,7 @@ func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages [
 	if compacts && !in.ForceFit || !overflow(err) {
 		return reply, heard, err
 	}
-	entries := log.Entries()
+	entries := requestEntries(log, spec)
 	for room := window.Bytes(entries) / 2; compacts && overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
 		reply, heard, err = d.askModels(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
 	}
@@ -66,13 +67,10 @@ func messagesOf(entries []store.Entry) []agent.Message {
 	return out
 }
 
-// leftOut replaces the older part if there is no summary of it.
-const leftOut = "[The older part of the conversation is left out here, since it is too long for the model's window.]"
-
 // compact summarizes the older part of a conversation. If the model cannot, or the
 // strategy is to truncate, the part is left out.
 func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
-	entries := log.Entries()
+	entries := requestEntries(log, spec)
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
@@ -88,10 +86,10 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	if from < len(entries) {
 		c.KeepFrom = entries[from].Seq
 	}
-	reply := wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
+	reply := wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: spec.Text(agent.TextLeftOut)}}}
 	if c.Strategy != agent.CompactionTruncate {
 		c.Instructed = spec.Compaction.Instructions != ""
-		summary, err := d.summary(ctx, window.Fit(entries[:from], m.BytesFor(limit)*9/10-len(in.note(spec))), spec, in, t)
+		summary, err := d.summary(ctx, window.Fit(entries[:from], m.BytesFor(limit)*9/10-in.added(spec)), spec, in, t)
 		switch {
 		case stopped(ctx):
 			return d.partialReply(ctx, "", err)
@@ -109,6 +107,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	if most := m.BytesFor(limit / 5); len(text) > most { // a summary that is too long would fill the window again
 		text = excerpt.Of(text, most, len(text))
 	}
+	text += d.cited(ctx, in, log, slices.Concat(entries[:first], entries[from:]), m.BytesFor(limit/5))
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	said.Note = agent.NoteSummary
 	said.Parts = append(said.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries[first:from]))...)
@@ -117,6 +116,41 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	c.After = m.Tokens(append(append(entries[:first:first], said), entries[from:]...))
 	reply.Compaction = &c
 	return reply, nil
+}
+
+// cited returns what the notebook cites and the conversation does not show any more; empty without a
+// notebook.
+func (d *Activities) cited(ctx context.Context, in ModelInput, log *store.View, kept []store.Entry, room int) string {
+	n := log.Notebook()
+	if log.Spec().Notebook == nil || len(n.Sources()) == 0 {
+		return ""
+	}
+	ctx, stop := context.WithTimeout(ctx, filesTime) // the summary is paid
+	defer stop()
+	events, err := d.wholeLog(ctx, in)
+	if err != nil {
+		d.Logger.WarnContext(ctx, "what the notebook cites is left out of a summary", "session", in.Session, "run", in.Run, "error", err)
+		return ""
+	}
+	return citedBodies(events, n, kept, room)
+}
+
+// maxCited is how many bytes of what a notebook cites stay if the model's window is not known.
+const maxCited = 64 << 10
+
+// withCited adds what the notebook cites to the summary of a whole conversation.
+func (d *Activities) withCited(ctx context.Context, in ModelInput, log *store.View, parts []agent.Part) []agent.Part {
+	if strings.TrimSpace(agent.Message{Parts: parts}.Text()) == "" { // the conversation stays
+		return parts
+	}
+	room := maxCited
+	if limit := window.Limit(log.Spec()); limit > 0 {
+		room = window.NewTokenEstimator(log, log.Spec()).BytesFor(limit / 5)
+	}
+	if text := d.cited(ctx, in, log, nil, room); text != "" {
+		parts = append(slices.Clip(parts), agent.Part{Type: agent.PartText, Text: text})
+	}
+	return parts
 }
 
 // mayPass reports whether an error is retryable.

@@ -39,9 +39,11 @@ type LocateResult struct {
 	// Migrated is the session's state in the agent's version.
 	Migrated *agent.Migrated `json:"migrated,omitempty"`
 	// Artifacts are the last versions of the session's artifacts at the point.
-	Artifacts   []agent.Artifact `json:"artifacts,omitempty"`
-	Recovered   string           `json:"recovered,omitempty"`
-	Unrecovered string           `json:"unrecovered,omitempty"`
+	Artifacts []agent.Artifact `json:"artifacts,omitempty"`
+	// Skills are those that are active at the point, without their instructions.
+	Skills      []agent.SkillUpdate `json:"skills,omitempty"`
+	Recovered   string              `json:"recovered,omitempty"`
+	Unrecovered string              `json:"unrecovered,omitempty"`
 }
 
 func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out LocateResult, err error) {
@@ -79,6 +81,9 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	}
 	if in.From == nil || !in.From.DropArtifacts {
 		out.Artifacts = view.Artifacts()
+	}
+	for _, u := range view.Skills() {
+		out.Skills = append(out.Skills, agent.SkillUpdate{Name: u.Name, Digest: u.Digest, Cause: u.Cause})
 	}
 	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err

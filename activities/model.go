@@ -40,6 +40,8 @@ type ModelInput struct {
 	Lane Lane `json:"lane,omitempty"`
 	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
+	// recital is what the model reads of its notebook; empty if it has none.
+	recital string
 	// quiet keeps the reply from being shown while it comes: several may come at once.
 	quiet bool
 	// Carryover is what earlier activities have used; nil for nothing.
@@ -101,19 +103,26 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if err != nil {
 		return d.partialReply(ctx, "", err)
 	}
-	// Before anything is sent: an attempt that is lost is charged by this estimate.
-	t.measures(window.NewTokenEstimator(log, log.Spec()))
-	entries := log.Entries()
-	spec := offerFiles(log.Spec(), entries)
-	if in.Summary == loop.SummaryOfOlder {
-		return d.compact(ctx, log, spec, in, t)
+	spec, came, err := d.withSkills(ctx, log, log.Spec(), in)
+	if err != nil {
+		return wire.Reply{}, err
 	}
-	spec = in.spec(spec)
-	messages, full := fitted(log, entries, spec, in)
+	entries := log.Entries()
+	spec = instructed(offerFiles(spec, entries))
+	in.recital = recital(log, spec, entries, in.Turn)
+	hidden := hiddenTools(spec, entries)
+	offered := withoutTools(spec, hidden)
+	// Before anything is sent: an attempt that is lost is charged by this estimate.
+	t.measures(window.NewTokenEstimator(log, offered))
+	if in.Summary == loop.SummaryOfOlder {
+		return d.compact(ctx, log, offered, in, t)
+	}
+	spec, offered = in.spec(spec), in.spec(offered)
+	messages, full := fitted(log, requestEntries(log, spec), offered, in)
 	if full {
 		return wire.Reply{Finish: wire.FinishTooLong}, nil
 	}
-	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
+	reply, heard, err := d.askFitted(ctx, offered, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return wire.Reply{Finish: wire.FinishTooLong}, nil
@@ -122,24 +131,41 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		held.Model = reply.Model
 		return held, err
 	}
+	reply.Skills = came
 	// Before the checks: rules, digests and schemas must judge the arguments that the
 	// tool will get.
+	if in.Summary == "" {
+		reply.Parts, reply.TextCalls = textCalls(spec, reply.Parts)
+	}
 	reply.Parts = normalized(reply.Parts, spec)
-	// An unfinished reply has no final arguments, and a summary calls no tools.
-	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
-		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
-		reply.ArgumentErrors = faults(spec, reply.Parts)
-		d.findFiles(ctx, conversation{log, entries, in}, spec, &reply)
-		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
-			return wire.Reply{}, err
-		}
-		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
-		reply.ParkRequests = parkings(reply.Parts)
+	if err := d.examine(ctx, conversation{log, entries, in}, spec, hidden, &reply); err != nil {
+		return wire.Reply{}, err
 	}
 	if in.Summary == loop.SummaryOfAll {
+		reply.Parts = d.withCited(ctx, in, log, reply.Parts)
 		reply.Parts = append(reply.Parts, d.ownFiles(ctx, in.Session, namedFiles(entries))...)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
+}
+
+// examine says what is wrong with a reply's calls and its output, and what they ask for. An unfinished
+// reply has no final arguments, and a summary calls no tools.
+func (d *Activities) examine(ctx context.Context, have conversation, spec *agent.Spec, hidden map[string]bool, reply *wire.Reply) (err error) {
+	if slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) || have.in.Summary != "" {
+		return nil
+	}
+	reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
+	reply.ArgumentErrors = faults(spec, reply.Parts)
+	d.findFiles(ctx, have, spec, reply)
+	calls := (agent.Message{Parts: reply.Parts}).ToolCalls()
+	reply.Notebook, reply.ArgumentErrors = updateNotebook(have, spec, calls, reply.ArgumentErrors)
+	if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
+		return err
+	}
+	reply.Digests = loop.Digests(calls, spec)
+	reply.ParkRequests = parkings(reply.Parts)
+	noteHidden(reply, spec, hidden)
+	return nil
 }
 
 // overflowed reports whether the provider refused a conversation as too long, and it can
@@ -161,8 +187,17 @@ func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	return &s
 }
 
-// messages returns the conversation with the note of this call.
+// added returns how many bytes this call adds to the conversation.
+func (in ModelInput) added(spec *agent.Spec) int { return len(in.note(spec)) + len(in.recital) }
+
+// messages returns the conversation with the notebook and the note of this call.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
+	// A reply that the provider paused is continued from itself.
+	if n := len(messages); in.recital != "" && n > 0 && messages[n-1].Note != agent.NotePauseTurn {
+		shown := agent.TextMessage(agent.RoleUser, in.recital)
+		shown.Note = agent.NoteNotebook
+		messages = append(slices.Clip(messages), shown)
+	}
 	text := in.note(spec)
 	if text == "" {
 		return messages

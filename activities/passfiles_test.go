@@ -144,7 +144,7 @@ func TestAReplyDoesNotWaitForItsFiles(t *testing.T) {
 	entries[0].Role = agent.RoleTool
 	have := conversation{log: &store.View{}, entries: entries}
 	have.in.Session = "fork"
-	spec := &agent.Spec{Definition: agent.Definition{Completion: agent.CompletionTool}, Toolset: []agent.ToolSpec{loop.ShowFileTool(), {Name: "subagent__b", Executor: agent.ExecutorSubAgent}}}
+	spec := &agent.Spec{Definition: agent.Definition{Completion: agent.CompletionTool}, Toolset: []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{}), {Name: "subagent__b", Executor: agent.ExecutorSubAgent}}}
 	call := func(tool, arguments string) agent.Part {
 		return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}}
 	}

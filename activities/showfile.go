@@ -90,7 +90,7 @@ func offerFiles(spec *agent.Spec, entries []store.Entry) *agent.Spec {
 		return spec
 	}
 	s := *spec
-	s.Toolset = append(slices.Clip(spec.Toolset), loop.ShowFileTool())
+	s.Toolset = append(slices.Clip(spec.Toolset), loop.ShowFileTool(spec))
 	return &s
 }
 
@@ -166,6 +166,25 @@ func compacted(log *store.View) bool {
 
 // fileBefore finds a file in the whole conversation, also before compactions.
 func (d *Activities) fileBefore(ctx context.Context, in ModelInput, name string) (p agent.Part, err error) {
+	events, err := d.wholeLog(ctx, in)
+	if err == nil {
+		var parts []agent.Part
+		for _, e := range events {
+			if e.Message != nil && e.Message.Note != agent.NoteSummary {
+				parts = append(parts, e.Message.FileParts()...)
+			}
+		}
+		p, err = agent.FindFile(parts, name)
+	}
+	if err != nil && !errors.Is(err, agent.CodeNotFound) && !errors.Is(err, agent.CodeInvalidInput) {
+		return p, errors.New("the older part of the conversation can't be read now, and the file may be in it: try again later")
+	}
+	return p, err
+}
+
+// wholeLog returns the events of the conversation, also those before compactions. A reset begins a new
+// conversation: the model knows nothing of before.
+func (d *Activities) wholeLog(ctx context.Context, in ModelInput) (events []agent.Event, err error) {
 	err = patiently(ctx, func() error {
 		open, err := d.openTail(ctx, in.UpTo)
 		if err != nil {
@@ -175,22 +194,15 @@ func (d *Activities) fileBefore(ctx context.Context, in ModelInput, name string)
 		if err != nil {
 			return err
 		}
-		var parts []agent.Part
-		for _, e := range store.KnownEvents(whole.With(open.events, in.UpTo.Seq).Events()) {
-			switch {
-			case e.Started != nil && e.Started.Carry == agent.CarryReset: // the model knows nothing of before
-				parts = nil
-			case e.Message != nil && e.Message.Note != agent.NoteSummary:
-				parts = append(parts, e.Message.FileParts()...)
-			}
-		}
-		p, err = agent.FindFile(parts, name)
-		return err
+		events = store.KnownEvents(whole.With(open.events, in.UpTo.Seq).Events())
+		return nil
 	})
-	if err != nil && !errors.Is(err, agent.CodeNotFound) && !errors.Is(err, agent.CodeInvalidInput) {
-		return p, errors.New("the older part of the conversation can't be read now, and the file may be in it: try again later")
+	for i, e := range slices.Backward(events) {
+		if e.Started != nil && e.Started.Carry == agent.CarryReset {
+			return events[i:], err
+		}
 	}
-	return p, err
+	return events, err
 }
 
 // ownFiles returns the parts for a summary with files of the session itself. It leaves out what can't

@@ -101,7 +101,7 @@ func TestWhenFilesCanBeShownAgain(t *testing.T) {
 
 // asks returns what calls of show_file for files get.
 func (s shelf) asks(session string, entries []store.Entry, files ...string) []wire.ShownFile {
-	spec := &agent.Spec{Toolset: []agent.ToolSpec{loop.ShowFileTool()}}
+	spec := &agent.Spec{Toolset: []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}}
 	var calls []agent.ToolCall
 	for _, f := range files {
 		arguments, err := json.Marshal(map[string]string{"file": f})

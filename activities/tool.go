@@ -40,6 +40,8 @@ type ToolOutput struct {
 	ToolsChange *agent.ToolsChange `json:"tools_change,omitempty"`
 	// Artifacts are the files that the call saves as artifacts, in order.
 	Artifacts []agent.File `json:"artifacts,omitempty"`
+	// Skill is what a call of the tool skill has loaded or ended.
+	Skill *agent.SkillUpdate `json:"skill,omitempty"`
 	// Charges are what the attempts of a flow's model call have used.
 	Charges []agent.Charge `json:"charges,omitempty"`
 }
@@ -112,7 +114,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	call := callOf(in, attempt).With(hooks)
 	// Observed only now: what was skipped or denied above was no call.
 	ctx, over := d.observed(ctx, call, in.Trace)
-	text, err := d.runTool(ctx, in, call)
+	text, err := d.runTool(ctx, in, call, hooks)
 	if err == nil {
 		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
@@ -137,7 +139,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	result.Text, result.Size = bound(result.Text)
 	// relisted comes last: it may take long, and the call's result is complete.
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, Artifacts: hooks.Artifacts(), ToolsChange: d.relisted(ctx, in)}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, Artifacts: hooks.Artifacts(), Skill: hooks.Skill, ToolsChange: d.relisted(ctx, in)}, nil
 }
 
 // complete reads long arguments from the log, and checks edited arguments against the
@@ -205,7 +207,7 @@ func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.
 }
 
 // runTool finds the tool and calls it. A panic becomes an error.
-func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, err error) {
+func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call, hooks *toolcall.Hooks) (text string, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
 	if f, ok := d.Flows[in.Agent]; ok && in.Tool == agent.DoTool {
 		return d.doStep(ctx, f, in, call)
@@ -213,6 +215,9 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call)
 	// A worker's own tool wins over a source with the same prefix.
 	if t, ok := d.Tools[in.Tool]; ok {
 		return t.Call(ctx, call)
+	}
+	if in.Tool == agent.SkillTool {
+		return d.callSkill(ctx, in, hooks)
 	}
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
 		return d.Sources[name].Call(ctx, call)

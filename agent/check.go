@@ -35,13 +35,19 @@ func (d Definition) Check() error {
 	if err := d.Reasoning.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
+	if err := d.Notebook.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	if d.Notebook != nil && d.Model == FlowModel {
+		return Errorf(CodeInvalidInput, "agent %s: a notebook is for a model, and a flow has none; leave notebook out", d.Name).WithPath("notebook")
+	}
 	if err := d.Daemon.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
 	if d.Daemon != nil && len(d.Require) > 0 {
 		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
-	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts())
+	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn())
 }
 
 // checkTexts refuses control characters in texts that are shown to people: they can

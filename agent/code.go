@@ -40,6 +40,7 @@ const (
 	CodeNoWorker           Code = "no_worker"           // no worker polls the task queue
 	CodeNotSetUp           Code = "not_set_up"          // search attributes or the store are missing
 	CodeTimeout            Code = "timeout"             // the caller's own deadline passed
+	CodeSkillChanged       Code = "skill_changed"       // a worker has other files of a skill than the run began with
 	CodeNotWritten         Code = "not_written"         // output, or a local file, could not be written
 )
 
@@ -102,6 +103,7 @@ var classes = map[Code]class{
 	CodeNoWorker:           {5, 503, true},
 	CodeNotSetUp:           {5, 503, false},
 	CodeTimeout:            {7, 504, true},
+	CodeSkillChanged:       {6, 422, false},
 	CodeNotWritten:         {1, 500, false},
 	CodeLimitTurns:         {1, 500, false},
 	CodeLimitTokens:        {1, 500, false},

@@ -46,13 +46,18 @@ const (
 	EventChildResumed   EventType = "child.resumed"
 	EventChildEnded     EventType = "child.ended"
 
-	EventCompacted     EventType = "compacted"      // the model sees a summary of earlier messages
-	EventForked        EventType = "forked"         // the run knows the log up to a checkpoint, and nothing after it
-	EventLimitExtended EventType = "limit.extended" // a person let the run continue past a limit
-	EventStateMigrated EventType = "state.migrated" // the session's state was migrated to the version of the run's agent
-	EventToolsChanged  EventType = "tools.changed"  // a source of tools has other tools now
-	EventArtifactSaved EventType = "artifact.saved" // a call saved a version of an artifact
-	EventVerbRefused   EventType = "verb.refused"   // a signal was refused, and its sender could not be answered
+	EventCompacted        EventType = "compacted"         // the model sees a summary of earlier messages
+	EventForked           EventType = "forked"            // the run knows the log up to a checkpoint, and nothing after it
+	EventLimitExtended    EventType = "limit.extended"    // a person let the run continue past a limit
+	EventStateMigrated    EventType = "state.migrated"    // the session's state was migrated to the version of the run's agent
+	EventToolsChanged     EventType = "tools.changed"     // a source of tools has other tools now
+	EventArtifactSaved    EventType = "artifact.saved"    // a call saved a version of an artifact
+	EventSkillMatched     EventType = "skill.matched"     // the skills that fit the task, which may be none
+	EventSkillActivated   EventType = "skill.activated"   // the model reads its instructions from now on
+	EventSkillDeactivated EventType = "skill.deactivated" // the model reads them no longer, and its narrowing ends
+	EventSkillFailed      EventType = "skill.failed"      // a skill that matched or was named could not be read
+	EventNotebookUpdated  EventType = "notebook.updated"  // the model wrote a version of its notebook
+	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
 )
 
 // Event is one line of a session's log. The log is the session: its messages, checkpoints
@@ -82,6 +87,10 @@ type Event struct {
 	Delay       *Delay        `json:"delay,omitempty"`
 	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
 	Artifact    *Artifact     `json:"artifact,omitempty"`
+	Skill       *SkillUpdate  `json:"skill,omitempty"`
+	// Matched are the skills that fit the task.
+	Matched  *SkillMatching `json:"matched,omitempty"`
+	Notebook *Notebook      `json:"notebook,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -150,13 +159,17 @@ func (e Event) Size() int {
 	case e.Message != nil:
 		return frame + e.Message.Size()
 	case e.Started != nil:
-		return frame + len(e.Started.Spec.Instructions) + toolsSize(e.Started.Spec.Toolset)
+		return frame + len(e.Started.Spec.Instructions) + toolsSize(e.Started.Spec.Toolset) + skillsSize(e.Started.Spec.Skillset)
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts)
 	case e.Artifact != nil:
 		return frame + artifactsSize([]Artifact{*e.Artifact})
+	case e.Skill != nil:
+		return frame + e.Skill.size()
+	case e.Notebook != nil:
+		return frame + e.Notebook.Size()
 	case e.Request != nil:
 		return frame + e.Request.size()
 	case e.Snapshot != nil:

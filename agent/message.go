@@ -42,13 +42,15 @@ type Note string
 
 // The notes of the runtime.
 const (
-	NoteNudge  Note = "nudge"  // under completion "tool", the model wrote only text
+	NoteNudge  Note = "nudge"  // the reply may not end the run, or has another form than the agent's
 	NoteRepair Note = "repair" // the output does not fit its schema
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
-	NoteResumed   Note = "resumed"
-	NoteSummary   Note = "summary"    // a summary, which replaces earlier messages; a model reads only the handles of its files
+	NoteResumed Note = "resumed"
+	NoteSummary Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files
+	// NoteNotebook shows the model its notebook. It is sent with every request, and not stored.
+	NoteNotebook  Note = "notebook"
 	NoteEvent     Note = "event"      // an event that the run waited for
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message
@@ -139,6 +141,9 @@ type ToolResult struct {
 	// LeftFiles counts further files of a flow's step, for which the run had no room. A model reads
 	// that in Text.
 	LeftFiles int `json:"left_files,omitempty"`
+	// Tools are the names of tools that a call of tool_search has found. The model is offered them
+	// as long as this result is in its conversation.
+	Tools []string `json:"tools,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.

@@ -11,6 +11,8 @@ type Preview struct {
 	Spec Spec `json:"spec"`
 	// Tools says what happens to calls of each tool of the Spec, in its order.
 	Tools []ToolPreview `json:"tools,omitempty"`
+	// Instructions are those of the first request: the Spec's, with what the runtime adds.
+	Instructions string `json:"instructions,omitempty"`
 	// Messages are those of the first request.
 	Messages []Message `json:"messages,omitempty"`
 	// Request is the size of the first request; its zero value means that the run would not
@@ -23,6 +25,8 @@ type ToolPreview struct {
 	Tool string `json:"tool"`
 	// Source is the MCP server that has the tool; empty for other tools.
 	Source string `json:"source,omitempty"`
+	// Hidden means that the first request leaves the tool out, until the model finds it.
+	Hidden bool `json:"hidden,omitempty"`
 	// Executor is as in [ToolSpec].
 	Executor ToolExecutor `json:"executor,omitempty"`
 	ReadOnly bool         `json:"read_only,omitempty"`

@@ -73,13 +73,13 @@ const (
 const ConfirmDigest = "digest"
 
 // Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user,
-// await_resumption and show_file only a deny rule that names them counts. They change nothing,
-// and asking a person whether to ask a person helps nobody.
+// await_resumption, show_file and tool_search only a deny rule that names them counts. They
+// change nothing, and asking a person whether to ask a person helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Otherwise && t.Executor == ExecutorRuntime {
 		return false
 	}
-	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || t.Name == ShowFileTool && t.Executor == ExecutorRuntime {
+	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || (t.Name == ShowFileTool || t.Name == ToolSearchTool) && t.Executor == ExecutorRuntime {
 		return r.Do == RulingDeny && r.Class == "" && glob.MatchesAny(r.Tools, t.Name)
 	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {

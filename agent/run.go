@@ -39,6 +39,7 @@ func (s Status) Known() bool {
 const (
 	ReasonDone       = "done"       // completed by a final answer
 	ReasonFinished   = "finished"   // completed by the tool finish
+	ReasonStopAfter  = "stop_after" // completed by the result of a tool of stop_after
 	ReasonWatchdog   = "watchdog"   // a daemon's interval woke it too often without any work
 	ReasonRequested  = "requested"  // somebody cancelled it
 	ReasonStopping   = "stopping"   // only of a status: the run is being stopped, and has not ended yet
@@ -57,6 +58,11 @@ type Start struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Carry  Carry             `json:"carry,omitempty"`
 	ID     string            `json:"id,omitempty"`
+	// Skills are names of the agent's skills that are active from the first turn on.
+	Skills []string `json:"skills,omitempty"`
+	// WorkingFiles are paths of files that the task is about. They decide which skills match,
+	// and nothing else.
+	WorkingFiles []string `json:"working_files,omitempty"`
 	// From makes the run begin at a checkpoint; nil means at the session's end. With it,
 	// an input is optional.
 	From *StartFrom `json:"from,omitempty"`

@@ -26,8 +26,13 @@ type Definition struct {
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
 	// server. The runtime itself has the tools ask_user, await_resumption,
-	// save_artifact and todo.
+	// save_artifact, todo and memory.
 	Tools []string `json:"tools,omitempty"`
+	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
+	// model knows their names and descriptions, and loads one with the tool skill.
+	Skills []string `json:"skills,omitempty"`
+	// SkillMatch activates the skills that fit a run's task; nil leaves that to the model.
+	SkillMatch *SkillMatch `json:"skill_match,omitempty"`
 	// ClientTools are tools that the client carries out. A call is a request, and the
 	// client's answer is its result.
 	ClientTools []ToolSpec `json:"client_tools,omitempty"`
@@ -68,6 +73,29 @@ type Definition struct {
 	// Nudge is the answer to a reply without a tool call under completion "tool"; empty means
 	// a text of the runtime's.
 	Nudge string `json:"nudge,omitempty"`
+	// DoneSentinel is a text that marks the end, such as "##DONE##": a reply without a tool call
+	// ends the run only if it ends with the text, or has it on a line of its own. Empty means
+	// that any reply without a tool call ends the run. The outcome's text leaves it out.
+	DoneSentinel string `json:"done_sentinel,omitempty"`
+	// StopAfter are tools whose successful call ends the run. The other calls of the turn are
+	// made, and the call's result is the answer.
+	StopAfter []string `json:"stop_after,omitempty"`
+	// TurnPolicy bounds the form of a turn; nil means any form.
+	TurnPolicy *TurnPolicy `json:"turn_policy,omitempty"`
+	// TextCalls says what is done with tool calls that the model writes as text; empty means
+	// that they are text. Text from outside that the model repeats can become a call.
+	TextCalls TextCalls `json:"text_calls,omitempty"`
+	// TimestampMessages shows the model when each message was written. The transcript does not
+	// change.
+	TimestampMessages bool `json:"timestamp_messages,omitempty"`
+	// ToolSearch offers few tools at first, and the tool tool_search to find others; nil means
+	// that all are offered.
+	ToolSearch *ToolSearch `json:"tool_search,omitempty"`
+	// ToolNarrowing hides tools that only read and are not used; nil means that none is hidden.
+	ToolNarrowing *ToolNarrowing `json:"tool_narrowing,omitempty"`
+	// Texts replace texts of the runtime that the model reads, by their names. The function Texts
+	// lists them.
+	Texts map[TextName]string `json:"texts,omitempty"`
 	// Require lists tools that must have succeeded before a run may complete. An entry may be
 	// a list of names: then one of them is enough.
 	Require []OneOf `json:"require,omitempty"`
@@ -100,6 +128,8 @@ type Definition struct {
 	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit the model's window.
 	Compaction CompactionPolicy `json:"compaction,omitzero"`
+	// Notebook gives the model a notebook that it reads at the end of every request; nil means none.
+	Notebook *NotebookPolicy `json:"notebook,omitempty"`
 	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
 	// Redact keeps the task, and the texts of requests, out of listings.
@@ -119,6 +149,8 @@ type Spec struct {
 	// (package flow).
 	Flow    bool       `json:"flow,omitempty"`
 	Toolset []ToolSpec `json:"toolset,omitempty"`
+	// Skillset are the agent's skills, pinned by their digests.
+	Skillset []Skill `json:"skillset,omitempty"`
 	// Policy is the part of the worker's policy that concerns the agent, as it was when
 	// the run began.
 	Policy Policy `json:"policy,omitempty"`
@@ -198,6 +230,8 @@ const (
 	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
 	TodoTool            = "todo"             // keeps a list of steps; every worker has it
+	MemoryTool          = "memory"           // keeps files over sessions; every worker has it
+	ToolSearchTool      = "tool_search"      // finds tools that are hidden from the model
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own
@@ -297,6 +331,7 @@ func (d Definition) WithDefaults() Definition {
 	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
 	d.Compaction = d.Compaction.WithDefaults()
 	d.Daemon = d.Daemon.WithDefaults()
+	d.ToolNarrowing = d.ToolNarrowing.WithDefaults()
 	if d.Completion == "" {
 		d.Completion = CompletionNatural
 	}

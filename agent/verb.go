@@ -107,6 +107,8 @@ type SendCommand struct {
 	Parts []Part `json:"parts,omitempty"`
 	// Mode says when the message reaches the model; empty means steer.
 	Mode SendMode `json:"mode,omitempty"`
+	// Skills are names of the agent's skills that are active from the next turn on.
+	Skills []string `json:"skills,omitempty"`
 }
 
 // AllParts returns the parts of the message: the text, if there is one, and Parts.

@@ -19,6 +19,9 @@ func TestDaemonsDoc(t *testing.T) { playPage(t, "../docs/daemons.md") }
 // Every command of docs/holding.md does what the page says, in the same way.
 func TestHoldingCommands(t *testing.T) { playPage(t, "../docs/holding.md") }
 
+// Every command of docs/evaluation.md does what the page says, in the same way.
+func TestEvaluationDoc(t *testing.T) { playPage(t, "../docs/evaluation.md") }
+
 // playPage plays a page whose commands begin a worker, which worker.pid names.
 func playPage(t *testing.T, path string) {
 	bin := fermata(t)

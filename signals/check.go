@@ -35,6 +35,9 @@ func checkSend(o agent.SendCommand) error {
 	if o.Text == "" && len(o.Parts) == 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "text is missing; say something").WithPath("text")
 	}
+	if err := agent.CheckSkillNames(o.Skills); err != nil {
+		return err
+	}
 	return checkParts("parts", o.Parts)
 }
 

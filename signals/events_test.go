@@ -78,6 +78,10 @@ func recorded() []agent.Event {
 			File:    agent.File{Session: "trip-42", Digest: strings.Repeat("0a", 32), Size: 5120, MediaType: "text/markdown", Name: "report.md"},
 			Version: 2, Run: "01a1", Agent: "lead", Call: "t12.1",
 		}},
+		{Type: agent.EventNotebookUpdated, Notebook: &agent.Notebook{
+			Version: 2, Call: "t12.1", Goals: []string{"pay invoice 118"}, OpenItems: []string{"ask for the bank account"},
+			Facts: []agent.Fact{{Text: "the invoice is 412.30 EUR", Source: "t11.1"}}, Refs: []string{"invoice.pdf#3f9a0c1b"},
+		}},
 		{Type: agent.EventStateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.CodeInvalidInput, Message: "no verb of that name is known"}}},
 	}...)

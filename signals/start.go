@@ -87,6 +87,12 @@ func checkStart(s agent.Start) error {
 	if err := s.Limits.Check(); err != nil {
 		return err
 	}
+	if err := agent.CheckSkillNames(s.Skills); err != nil {
+		return err
+	}
+	if err := agent.CheckWorkingFiles(s.WorkingFiles); err != nil {
+		return err
+	}
 	if empty(s.Input) {
 		return nil // with a checkpoint or for a daemon no input is needed, and only the run knows that
 	}
@@ -101,7 +107,7 @@ func checkImport(s agent.Start) error {
 	if !importForm.MatchString(s.Import) {
 		return agent.Errorf(agent.CodeInvalidInput, "import must be the name of an export in the store; fermata import makes it").WithPath("import")
 	}
-	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Limits == agent.Limits{} && len(s.Labels) == 0
+	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && len(s.Skills)+len(s.WorkingFiles) == 0 && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {
 		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are allowed: an imported run keeps everything else").WithPath("import")
 	}

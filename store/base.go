@@ -31,8 +31,9 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	base = baseOf(line, from)
 	rest := slices.Concat(base, whole[len(UpTo(whole, from-1)):])
 	// Checked rather than assumed: a wrong base would change what the model knows.
-	// Compared by what a reader sees: messages, state, artifacts and definition.
+	// Compared by what a reader sees: messages, state, artifacts, skills, notebook and definition.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) || !slices.Equal(artifacts(rest), artifacts(whole)) ||
+		!reflect.DeepEqual(skills(rest), skills(whole)) || !reflect.DeepEqual(notebook(rest), notebook(whole)) ||
 		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() {
 		return nil, nil // the kept messages are in an order that events can't have
 	}
@@ -56,15 +57,18 @@ func knownFrom(line []agent.Event) *Known {
 }
 
 // baseOf returns what is known of the events before one, as events: the start of their
-// last run, the messages and artifacts that are still known, the last checkpoint, and the
-// state.
+// last run, the messages, artifacts and active skills that are still known, the notebook, the last
+// checkpoint, and the state.
 func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	old := UpTo(line, from-1)
 	if len(old) == 0 {
 		return nil
 	}
-	said, saved := known(line), artifacts(old)
+	said, saved, active := known(line), artifacts(old), skills(old)
 	for _, e := range old {
+		if e.Type == agent.EventSkillActivated && slices.ContainsFunc(active, func(a activeSkill) bool { return a.seq == e.Seq }) {
+			base = append(base, e)
+		}
 		if e.Artifact != nil && slices.Contains(saved, *e.Artifact) {
 			base = append(base, e)
 		}
@@ -73,6 +77,9 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 			started := *e.Started
 			started.Spec = relisted(started.Spec, old[len(UpTo(old, e.Seq)):])
 			e.Started = &started
+			base = append(base, e)
+		}
+		if e.Notebook != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Notebook != nil }) {
 			base = append(base, e)
 		}
 		if e.Snapshot != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Snapshot != nil }) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -38,10 +39,11 @@ func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
 	return spec
 }
 
-// Entry is a message of a log, with the number of its event.
+// Entry is a message of a log, with the number and the time of its event.
 type Entry struct {
 	Seq int64
 	agent.Message
+	Time time.Time
 }
 
 // Entries returns the messages that the view's last run knows: those of the session, or
@@ -87,7 +89,7 @@ func known(events []agent.Event) []Entry {
 			out, rest = split(out, *e.Compaction)
 		}
 		if e.Message != nil {
-			out = append(out, Entry{e.Seq, *e.Message})
+			out = append(out, Entry{e.Seq, *e.Message, e.Time})
 		}
 		out = append(out, rest...)
 	}

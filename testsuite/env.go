@@ -87,7 +87,7 @@ func New(t testing.TB, o *Options) *Env {
 	if o == nil {
 		o = &Options{}
 	}
-	require.NoError(t, o.Person.check())
+	require.NoError(t, o.Person.Check())
 	own := o.worker(t)
 	s := &Env{t: t, log: store.NewLog(own.Store)}
 	if o.Server != nil {

@@ -84,8 +84,32 @@ type PersonDecision struct {
 	Command agent.Command // nil if the rule ignores the request
 }
 
-// check refuses invalid rules.
-func (p *Person) check() error {
+// Decide returns what the person does about a request, outside of an [Env]. used says how
+// often each of the Rules has decided, and answered how many answers the person has given;
+// nil and zero mean none. rule is the index of the rule that decided, or -1 if the Model
+// did. Without a decision all are zero. A rule with Fail, and an answer beyond MaxReplies,
+// are errors.
+func (p *Person) Decide(q agent.Request, used []int, answered int) (decision *PersonDecision, rule int, err error) {
+	if err := p.Check(); err != nil {
+		return nil, 0, err
+	}
+	v := p.newState()
+	copy(v.used, used)
+	v.answers = answered
+	before := slices.Clone(v.used)
+	if decision, err = v.decide(q); err != nil || decision == nil {
+		return nil, 0, err
+	}
+	for i, n := range v.used {
+		if n != before[i] {
+			return decision, i, nil
+		}
+	}
+	return decision, -1, nil
+}
+
+// Check returns an error if a rule can't decide anything.
+func (p *Person) Check() error {
 	if p == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,7 +231,8 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 
 func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 	// A retried call lacks the note, so the message before it must choose the same reply.
-	for _, last := range []string{lastText(req.Messages), lastText(withoutNotes(req.Messages))} {
+	said := withoutNotebook(req.Messages)
+	for _, last := range []string{lastText(said), lastText(withoutNotes(said))} {
 		for _, r := range s.file.Rules {
 			if r.match.MatchString(last) {
 				return r, true
@@ -359,6 +361,11 @@ func short(text string) string {
 		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
+}
+
+// withoutNotebook leaves out the agent's notebook, which every request shows.
+func withoutNotebook(messages []agent.Message) []agent.Message {
+	return slices.DeleteFunc(slices.Clone(messages), func(m agent.Message) bool { return m.Note == agent.NoteNotebook })
 }
 
 // withoutNotes leaves out the runtime's notes at the end that the run continues. They are

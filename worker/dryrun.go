@@ -110,11 +110,16 @@ func preview(s loop.State, asked bool) *agent.Preview {
 			p.Messages = append(p.Messages, *e.Message)
 		}
 	}
+	sent := activities.FirstRequest(&p.Spec)
+	p.Instructions = sent.Instructions
 	for _, t := range p.Spec.Toolset {
-		p.Tools = append(p.Tools, toolPreview(p.Spec.Rules, t))
+		one := toolPreview(p.Spec.Rules, t)
+		_, offered := sent.Tool(t.Name)
+		one.Hidden = !offered
+		p.Tools = append(p.Tools, one)
 	}
 	if asked {
-		bytes, tokens := window.Estimate(&p.Spec, p.Messages)
+		bytes, tokens := window.Estimate(sent, p.Messages)
 		p.Request = agent.RequestSize{Bytes: bytes, Tokens: tokens, Window: p.Spec.Window}
 	}
 	return p

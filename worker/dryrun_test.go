@@ -70,7 +70,7 @@ func TestADryRunIsWhatTheRunWouldBe(t *testing.T) {
 	out := testsuite.New(t, &testsuite.Options{Worker: o}).Start("payer", "Pay 7.", nil).Ended()
 	require.NoError(t, out.Err())
 	sent := script.Requests()[0]
-	require.Equal(t, sent.Instructions, p.Spec.Instructions)
+	require.Equal(t, sent.Instructions, p.Instructions)
 	require.Equal(t, sent.Tools, p.Spec.Toolset)
 	require.Len(t, p.Messages, len(sent.Messages))
 	require.Equal(t, sent.Messages[0].Text(), p.Messages[0].Text())

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/skill"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -35,6 +36,11 @@ type Options struct {
 	// with a changed description or schema, is left out of runs and logged. Nil accepts
 	// all. The package tool/lock keeps pins in a file.
 	Pins tool.Pins
+	// Skills are skills that agents may name. The package skill reads them from directories.
+	Skills []*skill.Skill
+	// SkillMatcher chooses the skills of a task for agents with skill_match.strategy host. If it
+	// fails, or takes longer than 5 seconds, they are matched by metadata.
+	SkillMatcher activities.SkillMatcher
 	// Approvals make tools need an approval, whoever calls them, by names or patterns
 	// ("bank__*"). They work like [tool.Options.Approval], also for tools of sources. If
 	// several match a tool, or the tool has its own, the strictest counts.

@@ -45,6 +45,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty, and so is Flows: a worker without agents has nothing to run").WithPath("agents"))
 	}
 	faults = append(faults, o.addTools(d)...)
+	faults = append(faults, o.addSkills(d)...)
 	faults = append(faults, o.checkRates()...)
 	faults = append(faults, checkMigrations(o.Migrations)...)
 	if err := o.DailyLimits.Check(); err != nil {
@@ -106,7 +107,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool}
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.
@@ -152,6 +153,7 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 	}
 	faults = append(faults, addFallbacks(&a, d)...)
 	faults = append(faults, checkSchemas(def)...)
+	faults = append(faults, giveSkills(&a, d)...)
 	for _, name := range def.Tools {
 		if name == agent.AskUserTool || name == agent.AwaitResumptionTool {
 			continue // the run has these itself

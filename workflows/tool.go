@@ -86,7 +86,7 @@ func toolReturned(in activities.ToolInput, o activities.ToolOutput, err *agent.E
 	}
 	return loop.ToolReturned{
 		Missing: missed.Missing,
-		Result:  resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Artifacts: o.Artifacts, Question: o.Question, ToolsChange: o.ToolsChange, Charges: o.Charges,
+		Result:  resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Artifacts: o.Artifacts, Skill: o.Skill, Question: o.Question, ToolsChange: o.ToolsChange, Charges: o.Charges,
 	}
 }
 

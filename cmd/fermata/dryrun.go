@@ -72,8 +72,8 @@ func (r *runner) printPreview(p *agent.Preview) {
 		}
 		t.Flush()
 	}
-	if s.Instructions != "" {
-		r.Print("\ninstructions\n%s", untrusted.Text(strings.TrimRight(s.Instructions, "\n")))
+	if p.Instructions != "" {
+		r.Print("\ninstructions\n%s", untrusted.Text(strings.TrimRight(p.Instructions, "\n")))
 	}
 	for _, m := range p.Messages {
 		r.Print("\n%s\n%s", m.Role, untrusted.Text(m.Text()))

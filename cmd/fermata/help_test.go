@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // Every command has a line in the help of the root, in a group, and an example of its own.
 func TestHelp(t *testing.T) {
-	names := append(everyCommand(), "", "store", "schedule", "audit", "roles")
+	names := append(everyCommand(), append(groups(), "")...)
 	for _, name := range names {
 		t.Run("fermata "+name, func(t *testing.T) {
 			args, file := append(strings.Fields(name), "--help"), cmp.Or(strings.ReplaceAll(name, " ", "_"), "fermata")

@@ -21,13 +21,17 @@ import (
 // server of its own: each is a process in TestJSONOfProcesses.
 var goesOn = []string{"demo", "dev", "worker", "codec"}
 
-// everyCommand lists the commands that do something, by their names behind fermata.
-func everyCommand() (names []string) {
+// everyCommand lists the commands that do something, and groups those that only have others below
+// them, by their names behind fermata.
+func everyCommand() []string { return commands(false) }
+func groups() []string       { return commands(true) }
+
+func commands(group bool) (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit", "roles"}, name) {
-				names = append(names, name)
+			if sub.HasSubCommands() == group {
+				names = append(names, strings.TrimPrefix(sub.CommandPath(), "fermata "))
 			}
 			walk(sub)
 		}
@@ -77,6 +81,9 @@ func (s *stage) tour() []spoken {
 	a, b, c, p := s.session("a"), s.session("b"), s.session("c"), s.session("p")
 	dir, tick := s.t.TempDir(), s.session("tick")
 	file, notes := filepath.Join(dir, "a.export"), filepath.Join(dir, "Notizen für Köln.md")
+	suite, report := filepath.Join(dir, "suite.yaml"), filepath.Join(dir, "report.jsonl")
+	writeFile(s.t, suite, "name: köln\n")
+	writeFile(s.t, report, `{"type":"evaluation","id":"x","cases":[{"name":"zürich","passed":1,"failed":1}]}`+"\n")
 	writeFile(s.t, notes, "# Köln")
 	const whatever = -1
 	return []spoken{
@@ -84,6 +91,7 @@ func (s *stage) tour() []spoken {
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
 		{"files", 0, []string{a}}, {"files", 0, []string{a, filepath.Base(notes), "-o", filepath.Join(dir, "Köln.md")}},
 		{"artifacts", 0, []string{a}}, {"artifacts", 6, []string{a, "Köln.md", "-o", filepath.Join(dir, "Plan.md")}},
+		{"notebook", 0, []string{a}},
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},
@@ -98,6 +106,8 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
+		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
+		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
 		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
@@ -142,7 +152,7 @@ func TestJSONOfEveryCommand(t *testing.T) {
 	s.works(pay())
 	s.walk(func(one spoken, r ran) {
 		last := objects(t, r.out)
-		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts"}, one.name) || r.exit == 3 {
+		if r.exit == 0 && !slices.Contains([]string{"ls", "inbox", "schedule ls", "artifacts", "eval ls"}, one.name) || r.exit == 3 {
 			require.NotEmpty(t, last, "%v: %s", one, r.err)
 		}
 		if r.exit > 4 || r.exit == 2 {
@@ -167,7 +177,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
-	for _, name := range append(everyCommand(), "", "store", "schedule", "audit") {
+	for _, name := range append(everyCommand(), "", "store", "schedule", "audit", "eval") {
 		r := s.inASCII("", append(strings.Fields(name), "--help")...)
 		require.Zero(t, r.exit, name)
 		require.NotEmpty(t, r.out, name)

@@ -166,11 +166,12 @@ func (c *cli) groups() []group {
 			c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(),
 		}},
 		{"look", "Look at runs:", []*cobra.Command{
-			c.lsCommand(), c.showCommand(), c.treeCommand(), c.transcriptCommand(), c.filesCommand(), c.artifactsCommand(), c.eventsCommand(),
+			c.lsCommand(), c.showCommand(), c.treeCommand(), c.transcriptCommand(), c.filesCommand(), c.artifactsCommand(), c.notebookCommand(), c.eventsCommand(),
 		}},
 		{"sessions", "Work with sessions:", []*cobra.Command{
 			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
 		}},
+		{"test", "Evaluate agents:", []*cobra.Command{c.evalCommand()}},
 		{groupOperate, "Operate servers and workers:", []*cobra.Command{
 			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.rolesCommand(), c.lockCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
 		}},

@@ -60,11 +60,12 @@ var packages = map[string][]string{
 	"signals":            {"agent", "keyring", "internal/durable", "internal/match", "internal/schemacost", "internal/remembered", "internal/wire"},
 	"agents":             {"agent", "signals", "internal/durable", "internal/value"},
 	"handoff":            {"agent", "signals", "internal/durable", "internal/excerpt"},
-	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire", "internal/picture"},
+	"activities":         {"agent", "model", "tool", "skill", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire", "internal/picture"},
 	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "internal/partial", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
-	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/match", "internal/window", "handoff", "activities", "workflows", "roles", "internal/wire"},
+	"worker":             {"agent", "model", "tool", "skill", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/match", "internal/window", "handoff", "activities", "workflows", "roles", "internal/wire"},
 	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
+	"skill":              {"agent"},
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/schemacost"},
 	"tool/web":           {"agent", "tool", "internal/inner"},
@@ -91,6 +92,12 @@ var packages = map[string][]string{
 
 	"store/postgres/pgtest": {},
 	"testsuite/conformance": {"agent", "internal/toolcall", "model", "tool", "store"},
+
+	"testsuite/eval":         {"agent", "internal/durable", "model", "testsuite", "testsuite/eval/grade"},
+	"testsuite/eval/grade":   {"agent", "internal/confine", "internal/excerpt", "internal/glob", "model", "tool"},
+	"testsuite/eval/report":  {"agent", "testsuite/eval", "testsuite/eval/grade", "testsuite/eval/stats"},
+	"testsuite/eval/evalrun": {"agent", "client", "internal/durable", "internal/excerpt", "model", "signals", "testsuite/eval", "testsuite/eval/grade"},
+	"testsuite/eval/stats":   {},
 }
 
 var anything = []string{"*"}
@@ -98,7 +105,7 @@ var anything = []string{"*"}
 // testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
-	"workflows": {"testsuite", "tool", "store", "model", "flow", "worker", "internal/play"},
+	"workflows": {"testsuite", "tool", "skill", "store", "model", "flow", "worker", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
 	"flow":      {"worker", "testsuite", "client"},

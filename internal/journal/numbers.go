@@ -28,6 +28,9 @@ func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 		if e.Artifact != nil {
 			n.Artifact = max(n.Artifact, e.Artifact.Version)
 		}
+		if e.Type == agent.EventSkillActivated {
+			n.Skill = 1
+		}
 	}
 	return n
 }

@@ -35,6 +35,8 @@ type ModelArgs struct {
 	Note string `json:"note,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
+	// Skills are read before the model is called; nil for none.
+	Skills *wire.SkillOrder `json:"skills,omitempty"`
 	// ForceFit cuts a conversation that is too long for the model's window. Without it the reply
 	// is [wire.FinishTooLong].
 	ForceFit bool `json:"force_fit,omitempty"`

@@ -14,7 +14,7 @@ import (
 func (s *State) inconsistency() string {
 	n := s.Counters
 	// After a number near the end of its range, no later number would be left.
-	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, n.Artifact, n.ArtifactFloor, s.Turn.N} {
+	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, n.Artifact, n.ArtifactFloor, n.Skill, s.Notebook.Version, s.Turn.N} {
 		if one < 0 || one > maxHold {
 			return "it has a number that no session comes to"
 		}
@@ -28,6 +28,8 @@ func (s *State) inconsistency() string {
 		return "it idles and is no daemon"
 	case !s.Artifacts.sound(s.Session):
 		return "it has an artifact that no run can have saved"
+	case !s.skillsSound():
+		return "it has a skill that its agent does not have"
 	case s.Turn.Phase == TurnAdvancing && !s.isFlow():
 		return "it asks a flow and is none"
 	case s.Turn.Phase == TurnReady && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:

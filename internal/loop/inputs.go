@@ -102,6 +102,8 @@ type (
 		Migrated *agent.Migrated
 		// Artifacts are the last versions of the session's artifacts at the point.
 		Artifacts []agent.Artifact
+		// Skills are those that are active at the point, without their instructions.
+		Skills []agent.SkillUpdate
 		// Recovered is the run whose last events were added to the log. Unrecovered says why
 		// they could not be.
 		Recovered, Unrecovered string
@@ -154,6 +156,8 @@ type (
 		StateChanges map[string]json.RawMessage
 		// Artifacts are the files that the call saves as artifacts.
 		Artifacts []agent.File
+		// Skill is what a call of the tool skill has loaded; with a Reason, what it has ended.
+		Skill *agent.SkillUpdate
 		// Question is set if the tool asks a person something instead of returning a result.
 		Question *agent.ToolQuestion
 		// ToolsChange is set if the tool's source has other tools now.

@@ -168,13 +168,17 @@ func rulesJSONLen(rules []agent.Rule) (n int) {
 // of tools twice: the state may also list each tool as one that needs no approval any more.
 func specJSONLen(spec agent.Spec) int {
 	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) + 2*verbFrame*len(spec.Prices) +
-		textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +
+		turnOptionsJSONLen(spec.Definition) + textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +
 		jsonLen(spec.Compaction.Instructions) + jsonLen(spec.ModelQueue) + policyJSONLen(spec.Policy)
 	for _, t := range spec.Toolset {
 		n += callFrame/4 + 2*jsonLen(t.Name) + textsJSONLen(t.Secrets) + temporalJSONLen(t.Temporal)
 		if t.Approval != nil {
 			n += rulesJSONLen([]agent.Rule{t.Approval.Rule()})
 		}
+	}
+	n += textsJSONLen(spec.Skills)
+	for _, k := range spec.Skillset {
+		n += callFrame/4 + jsonLen(k.Name) + jsonLen(k.Digest) + textsJSONLen(k.Tools)
 	}
 	for _, a := range spec.Agents {
 		n += callFrame/2 + jsonLen(a.Description) + textsJSONLen(a.Tools) + rawJSONLen(a.Output)
@@ -186,4 +190,18 @@ func specJSONLen(spec agent.Spec) int {
 		n += requestFrame + textsJSONLen(spec.Daemon.Topics)
 	}
 	return n
+}
+
+// turnOptionsJSONLen counts the options about the turn; zero if the agent names none.
+func turnOptionsJSONLen(d agent.Definition) (n int) {
+	if d.DoneSentinel != "" || d.TurnPolicy != nil || d.TextCalls != "" || d.ToolNarrowing != nil {
+		n += requestFrame + jsonLen(d.DoneSentinel) + jsonLen(d.TextCalls)
+	}
+	if d.ToolSearch != nil {
+		n += verbFrame + textsJSONLen(d.ToolSearch.Always)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Texts)) { //workflowcheck:ignore the order of the map is gone after sorting
+		n += jsonLen(name) + jsonLen(d.Texts[name]) + 6
+	}
+	return n + textsJSONLen(d.StopAfter)
 }

@@ -250,6 +250,17 @@ func (s *step) recordNote(why agent.Note, text string) {
 	s.recordMessage(m, 0)
 }
 
+// recordOwnText appends a message to the model in words that the agent may have replaced
+// ([agent.Definition.Texts]). They count bytes only then: the runtime's own words may change in a
+// later build, and a replay must decide the same.
+func (s *step) recordOwnText(why agent.Note, text string) {
+	m, bytes := agent.TextMessage(agent.RoleUser, text), 0
+	if m.Note = why; len(s.Spec.Texts) > 0 {
+		bytes = m.Size()
+	}
+	s.recordMessage(m, bytes)
+}
+
 // alone reports whether the run completed by itself with nothing in flight. Only then can
 // the final seal be a local activity. A signal that arrives meanwhile fails the closing
 // task, and an update in that task would be answered with a failure.

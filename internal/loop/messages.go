@@ -249,12 +249,16 @@ func (s *step) send(o agent.SendCommand, id string) error {
 	if err := s.mayShow(o.Parts); err != nil {
 		return err
 	}
+	if err := s.mayUseSkills(o.Skills); err != nil {
+		return s.refuseAs(err.Code, err.Path, "%s", err.Message)
+	}
 	mode := o.Mode
 	if mode == "" {
 		mode = agent.SendSteer
 	}
 	s.Messages.add(PendingMessage{Message: m, Mode: mode, Bytes: m.Size(), Size: messageJSONLen(m)})
 	s.rememberReceipt(id, remembered.MessageDigest(m))
+	s.wantSkills(o.Skills)
 	if mode == agent.SendInterrupt && !s.isFlow() { // a flow's steps do not depend on messages
 		s.cancelInFlight(0, "a message came in between")
 	}

@@ -173,8 +173,8 @@ func (s *step) opened(in Opened) {
 	s.do(Publish{})
 	s.Budget.startClock(s.Origin.Started)
 	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, migrates the
-	// session's state, and reads which artifacts it has.
-	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0) && s.Origin.Start.Carry != agent.CarryReset
+	// session's state, and reads which artifacts and active skills it has.
+	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0 || in.Counters.Skill > 0) && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.TerminatedRuns) > 0 || old {
 		s.enterPhase(RunLocating)
 		s.Origin.Sources = in.Sources
@@ -206,6 +206,7 @@ func (s *step) located(in Located) {
 	s.setLog(in.Head, in.Seq, in.Version, in.Counters, in.Receipts, in.Backlog)
 	s.Log.setChain(in.Chain)
 	s.Artifacts.inherit(in.Artifacts)
+	s.Skills.inherit(in.Skills)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }
@@ -271,7 +272,11 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
 	s.Spec = &spec
-	if err := s.tooLong(); err != nil {
+	err := s.tooLong()
+	if err == nil {
+		err = s.mayUseSkills(s.Origin.Start.Skills)
+	}
+	if err != nil {
 		s.fail(err)
 		return
 	}
@@ -285,6 +290,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		spec = r.ApplyTo(spec)
 		s.record(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &r})
 	}
+	s.beginSkills()
 	// Holds of the parent, and those that came while the run listed its tools.
 	for _, h := range s.Holds.List {
 		s.openSuspension(agent.InitiatorParent, string(h.Verb), h.Reason) // unless a suspension is open
@@ -306,21 +312,6 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	s.Spec = &rules
 	s.Origin.dropStart()
 	s.enterPhase(RunActive)
-}
-
-// tooLong returns the error of a start that needs more space in the state than there is; nil
-// if it fits.
-func (s *step) tooLong() *agent.Error {
-	park := s.Origin.Start.Park
-	switch n := specJSONLen(withoutTexts(*s.Spec)) + s.Parent.jsonLen(); {
-	case n > specShare:
-		return agent.Errorf(agent.CodeTooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).WithPath("agent")
-	case park != nil && conditionsJSONLen(*park) > s.space():
-		return agent.Errorf(agent.CodeTooLarge, "start refused: what the run would wait for is too long to be kept").WithPath("park")
-	case s.Origin.Start.Carry == agent.CarryCompact && !s.sizeFits(s.Origin.size()):
-		return agent.Errorf(agent.CodeTooLarge, "start refused: the input is too long to wait for the summary that comes before it (it may have %d bytes)", pendingShare).WithPath("input")
-	}
-	return nil
 }
 
 // recordStartMessage records the start's message. A daemon without one continues what the

@@ -20,7 +20,7 @@ import (
 // fields. A field's rules are found there and nowhere else.
 var parts = map[string][]string{
 	"Origin": {"origin.go"}, "Log": {"log.go"}, "Turn": {"turn.go"}, "Repeat": {"turn.go"}, "Calls": {"calls.go"}, "Call": {"calls.go"}, "Flow": {"flow.go"},
-	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Artifacts": {"artifacts.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
+	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Artifacts": {"artifacts.go"}, "Skills": {"skills.go"}, "ActiveSkill": {"skills.go"}, "Notebook": {"notebook.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
 	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
 	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},

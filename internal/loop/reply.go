@@ -58,6 +58,7 @@ func (s *step) modelReplied(in ModelReplied) {
 		s.Turn.end()
 		return
 	}
+	s.takeSkills(r.Skills)
 	s.takeReply(in, m, grace)
 }
 
@@ -103,7 +104,6 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
 	if calls := m.ToolCalls(); len(calls) > 0 {
-		s.Turn.acted()
 		s.dispatch(calls, in, grace)
 		return
 	}
@@ -119,7 +119,7 @@ func (s *step) providerPaused(m agent.Message) {
 	s.recordTurnEnd()
 	s.Turn.end()
 	if s.End.Stopping == nil {
-		s.recordNote(agent.NotePauseTurn, "Go on.")
+		s.recordOwnText(agent.NotePauseTurn, s.Spec.Text(agent.TextPauseTurn))
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *step) retryReply(model, why string) {
 		s.failUnlessStopping(agent.Errorf(agent.CodeBadOutput, "the reply of %s was of no use, twice: %s", model, why))
 		return
 	}
-	s.recordNote(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
+	s.recordOwnText(agent.NoteRetry, s.Spec.Text(agent.TextRetry, "fault", why))
 	s.Turn.end()
 }
 
@@ -173,25 +173,14 @@ func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 	if s.deliver(true) {
 		return
 	}
-	if s.Spec.Completion == agent.CompletionTool {
-		s.nudge()
+	if s.correctForm(r, text) {
 		return
 	}
 	if r.OutputError != "" {
 		s.repair(r.OutputError)
 		return
 	}
-	s.complete(agent.ReasonDone, text, r)
-}
-
-const nudgeText = "You have not called a tool. Go on with the task; when it is done, call the tool finish."
-
-func (s *step) nudge() {
-	if !s.Turn.nudge(s.Spec.Nudges) {
-		s.fail(agent.Errorf(agent.CodeStuck, "the model answered %d times in a row without calling a tool; it must call %q to end", s.Turn.Nudged, agent.FinishTool))
-		return
-	}
-	s.recordNote(agent.NoteNudge, cmp.Or(s.Spec.Nudge, nudgeText))
+	s.answered(r, text)
 }
 
 // repair asks for an answer that fits the output's schema, as often as Repairs allows.
@@ -200,7 +189,7 @@ func (s *step) repair(fault string) {
 		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault))
 		return
 	}
-	s.recordNote(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else."+s.quoteOutput())
+	s.recordOwnText(agent.NoteRepair, s.Spec.Text(agent.TextRepair, "fault", fault)+s.quoteOutput())
 }
 
 // quotedOutput bounds the part of the output's schema that a repair quotes, in bytes: it

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -37,9 +38,10 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 		case n >= repeatLimit:
 			looping = c.Tool
 		case n == repeatWarn:
-			s.Calls.remark(i, fmt.Sprintf("You have made this same call %d times in a row. Its result will not change: do something else.", n))
+			s.Calls.remark(i, s.Spec.Text(agent.TextRepeatedCall, "times", strconv.Itoa(n)))
 		}
 	}
+	stuck := s.checkForm(in.Reply)
 	// A call of the model always gets a result, also if none of them is made.
 	r := in.Reply
 	switch {
@@ -52,6 +54,9 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	case looping != "":
 		s.loopDetected(looping)
 		return
+	case stuck != "":
+		s.failStuck(stuck)
+		return
 	// repair counts this error, also if one more try is allowed. A call of finish gets it as
 	// its result.
 	case r.OutputError != "" && !s.Turn.repair(s.Spec.Repairs):
@@ -62,6 +67,8 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
 	s.showFiles(r.ShownFiles)
+	s.takeNotebook(r.Notebook)
+	s.searchTools(r.FoundTools)
 	// Before the approvals: a question or a park skips all other calls, so none of these may
 	// have a request yet. After the rules: a denied ask_user opens no request.
 	if !s.takeQuestionsOrPark(in) {
@@ -109,6 +116,12 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 		text = fmt.Sprintf("Agent not found: %s. The flow's Options.Agents has: %s.", strings.TrimPrefix(c.Tool, agent.SubAgentPrefix), s.agentNames())
 	case !known:
 		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
+	case s.notOffered(c) != "":
+		text = s.notOffered(c)
+	case slices.Contains(r.HiddenTools, c.Tool):
+		text = s.Spec.Text(agent.TextToolHidden, "tool", c.Tool)
+	case s.refusesTextCalls(r):
+		text = s.Spec.Text(agent.TextTextCallRejected)
 	case c.Malformed != "":
 		text = malformed(c.Malformed)
 	case i < len(r.ArgumentErrors) && r.ArgumentErrors[i] != "":
@@ -129,7 +142,9 @@ func (s *step) hasFinishTool() bool { return s.Spec.Completion == agent.Completi
 func (s *step) toolNames() string {
 	var names []string
 	for _, t := range s.Spec.Toolset {
-		names = append(names, t.Name)
+		if !s.Spec.HidesTools() || t.Executor == agent.ExecutorRuntime { // the others are found with tool_search
+			names = append(names, t.Name)
+		}
 	}
 	if len(names) == 0 {
 		return "none"
@@ -153,19 +168,22 @@ func (s *step) endCalls() {
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
 		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
-	done := Call{}
+	done, last := Call{}, s.stopsAfter()
 	if finish >= 0 {
 		done = s.Calls.List[finish]
 	}
 	s.Calls.clear()
 	s.Turn.end()
 	switch {
-	case finish < 0:
+	case finish < 0 && last == nil:
 	case s.End.Stopping != nil:
 		s.Daemon.keepWorkIf(false) // the work is done; messages that wait are recorded at the end
-	// A message that waits wins: the model continues, and has to call finish again.
-	case !s.deliver(true):
+	// A message that waits wins: the model continues, and has to make the call again.
+	case s.deliver(true):
+	case finish >= 0:
 		s.finish(done)
+	default:
+		s.completeWith(*last)
 	}
 }
 

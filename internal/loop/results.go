@@ -138,6 +138,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 		if r.Status != agent.CallUnknown || !s.resolveUnknown(i, r.Text) {
 			s.setResultAs(i, r, said)
 			s.saveArtifacts(i, in.Artifacts)
+			s.skillCalled(i, in.Skill)
 		}
 	}
 	if in.ToolsChange != nil {

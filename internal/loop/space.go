@@ -198,3 +198,18 @@ func (s *State) resultSpace(i int) int {
 	// The runtime's own words always fit.
 	return max(ownWords, s.space()+c.keptSize()-callFrame-c.edits())
 }
+
+// tooLong returns the error of a start that needs more space in the state than there is; nil
+// if it fits.
+func (s *step) tooLong() *agent.Error {
+	park := s.Origin.Start.Park
+	switch n := specJSONLen(withoutTexts(*s.Spec)) + s.Parent.jsonLen(); {
+	case n > specShare:
+		return agent.Errorf(agent.CodeTooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).WithPath("agent")
+	case park != nil && conditionsJSONLen(*park) > s.space():
+		return agent.Errorf(agent.CodeTooLarge, "start refused: what the run would wait for is too long to be kept").WithPath("park")
+	case s.Origin.Start.Carry == agent.CarryCompact && !s.sizeFits(s.Origin.size()):
+		return agent.Errorf(agent.CodeTooLarge, "start refused: the input is too long to wait for the summary that comes before it (it may have %d bytes)", pendingShare).WithPath("input")
+	}
+	return nil
+}

@@ -14,6 +14,10 @@ func withoutTexts(s agent.Spec) agent.Spec {
 	for i := range s.Rules {
 		s.Rules[i].Arguments = nil
 	}
+	s.Skillset = slices.Clone(s.Skillset)
+	for i := range s.Skillset {
+		s.Skillset[i].Description, s.Skillset[i].WhenToUse, s.Skillset[i].Paths = "", "", nil
+	}
 	tools := make([]agent.ToolSpec, len(s.Toolset))
 	for i, t := range s.Toolset {
 		t.Description, t.Input = "", nil

@@ -36,6 +36,8 @@ type State struct {
 	Daemon   Daemon   `json:"daemon,omitzero"`
 
 	Artifacts Artifacts `json:"artifacts,omitzero"`
+	Skills    Skills    `json:"skills,omitzero"`
+	Notebook  Notebook  `json:"notebook,omitzero"`
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`

@@ -216,6 +216,21 @@ func (p *player) input(verb, rest string) Input {
 			in.Artifacts = append(in.Artifacts, contentFile(p.state.Session, name, content))
 		}
 		return in
+	case "skill": // a call of the tool skill, with what it has loaded or ended
+		call, raw, _ := strings.Cut(rest, " ")
+		in := ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK, Text: "active"}, Skill: &agent.SkillUpdate{}}
+		p.decode(raw, in.Skill)
+		return in
+	case "notes": // calls, the first of which writes a version of the notebook with one goal
+		f := strings.SplitN(rest, " ", 3)
+		version, err := strconv.Atoi(f[0])
+		require.NoError(p.t, err)
+		calls := p.input("calls", f[2]).(ModelReplied)
+		calls.Reply.Notebook = &wire.NotebookUpdate{Notebook: agent.Notebook{Version: version, Goals: []string{f[1]}}, Size: 100}
+		for range p.state.Spec.Rules {
+			calls.Reply.RuleMatches = [][]int{{0}}
+		}
+		return calls
 	case "compacts": // a summary in the place of what is before an event
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])

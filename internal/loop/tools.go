@@ -14,13 +14,19 @@ import (
 // sub-agents, and those that a client carries out.
 func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if spec.Flow {
-		tools = append(tools, askTool, parkTool, approveTool, doTool, generateTool, temporalTool)
+		tools = append(tools, described(askTool, spec, agent.TextAskUser), described(parkTool, spec, agent.TextAwaitResumption), approveTool, doTool, generateTool, temporalTool)
 	}
 	if slices.Contains(spec.Tools, agent.AskUserTool) {
-		tools = append(tools, askTool)
+		tools = append(tools, described(askTool, spec, agent.TextAskUser))
 	}
 	if slices.Contains(spec.Tools, agent.AwaitResumptionTool) {
-		tools = append(tools, parkTool)
+		tools = append(tools, described(parkTool, spec, agent.TextAwaitResumption))
+	}
+	if len(spec.Skillset) > 0 {
+		tools = append(tools, skillTool)
+	}
+	if spec.Notebook != nil {
+		tools = append(tools, notebookTool)
 	}
 	for _, t := range spec.ClientTools {
 		t.Executor = agent.ExecutorClient
@@ -32,23 +38,32 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if spec.Lifecycle && len(spec.Agents) > 0 {
 		tools = append(tools, lifecycleTools()...)
 	}
+	if spec.HidesTools() {
+		tools = append(tools, described(searchTool, spec, agent.TextToolSearch))
+	}
 	if spec.Completion == agent.CompletionTool {
 		tools = append(tools, finishTool(spec))
 	}
 	return tools
 }
 
+// described returns a tool with its description, which the agent may have replaced.
+func described(t agent.ToolSpec, spec agent.Spec, name agent.TextName) agent.ToolSpec {
+	t.Description = spec.Text(name)
+	return t
+}
+
 // finishTool returns the tool with which a model ends its run under `completion: tool`. If
 // the agent has a schema for its output, the arguments are the output.
 func finishTool(spec agent.Spec) agent.ToolSpec {
-	output, means := spec.Output, "Call this once, when the task is done. It ends your work."
+	output, means := spec.Output, agent.TextFinish
 	if spec.Daemon != nil {
-		means = "Call this when you are done with the last message or event. Then you wait for the next one."
+		means = agent.TextFinishDaemon
 	}
 	if len(output) == 0 {
 		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What you did, and the result"}},"required":["summary"]}`)
 	}
-	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: means, Input: output}
+	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: spec.Text(means), Input: output}
 }
 
 // subAgentTool returns the tool that gives work to a sub-agent. Only an agent with lifecycle
@@ -67,16 +82,19 @@ func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 
 var askTool = agent.ToolSpec{
 	Name: agent.AskUserTool, Executor: agent.ExecutorRuntime,
-	Description: "Ask the user a question that only they can answer. You are suspended until the answer comes. The answer is the result of this call. Other calls of the same turn are not made.",
 	Input: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string","description":"The question"},` +
 		`"context":{"type":"string","description":"What the user has to know to answer"},` +
 		`"choices":{"type":"array","items":{"type":"string"},"description":"The possible answers, if there are few"}},` +
 		`"required":["question"],"additionalProperties":false}`),
 }
 
+var searchTool = agent.ToolSpec{
+	Name: agent.ToolSearchTool, Executor: agent.ExecutorRuntime, ReadOnly: true,
+	Input: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"Words of what you need, or a tool's name"}},"required":["query"],"additionalProperties":false}`),
+}
+
 var parkTool = agent.ToolSpec{
 	Name: agent.AwaitResumptionTool, Executor: agent.ExecutorRuntime,
-	Description: "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls of the same turn are not made.",
 	Input: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why you wait"},"conditions":{"type":"object","description":"What ends the wait","properties":{` +
 		`"after":{"type":"string","description":"A duration such as 90s, 2h or 168h"},"at":{"type":"string","description":"A time, RFC 3339"},` +
 		`"event":{"type":"object","description":"An event","properties":{"topic":{"type":"string","description":"The event's topic"},"match":{"type":"object","description":"A JSON Schema for the event's payload"}},"required":["topic"]},` +
@@ -85,13 +103,22 @@ var parkTool = agent.ToolSpec{
 		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
 }
 
+// skillTool loads a skill. It only reads, so it may be a local activity. Another attempt may meet
+// a worker that has the files with which the run began.
+var skillTool = agent.ToolSpec{
+	Name: agent.SkillTool, Executor: agent.ExecutorRuntime, ReadOnly: true, Local: true, Attempts: 4,
+	Description: "Loads a skill: from the next turn on, its instructions stand with your own, and if it lists tools, only these are offered to you. With path it shows another file of the skill instead. With end it ends a skill that you have loaded.",
+	Input: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"The skill's name"},` +
+		`"path":{"type":"string","description":"A file of the skill, such as references/forms.md"},"end":{"type":"boolean","description":"True ends the skill"}},"required":["name"],"additionalProperties":false}`),
+}
+
 // ShowFileTool is the tool with which a model sees a file of its conversation again. It is in no
 // Spec: the activity that calls the model offers it where files of the conversation are not shown
 // any more, and finds the file.
-func ShowFileTool() agent.ToolSpec {
+func ShowFileTool(spec *agent.Spec) agent.ToolSpec {
 	return agent.ToolSpec{
 		Name: agent.ShowFileTool, Executor: agent.ExecutorRuntime, ReadOnly: true,
-		Description: "Shows you a file of this conversation again, if only its name is left here.",
+		Description: spec.Text(agent.TextShowFile),
 		Input:       json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"The file's name, with the digits, such as chart.png#3f9a0c1b"}},"required":["file"],"additionalProperties":false}`),
 	}
 }

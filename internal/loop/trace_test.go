@@ -108,8 +108,18 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
 	case e.Refusal != nil:
 		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
+	case e.Skill != nil:
+		return describeSkill(*e.Skill)
+	case e.Matched != nil:
+		text := fmt.Sprintf(" by %s: %d", e.Matched.Strategy, len(e.Matched.Candidates))
+		for _, c := range e.Matched.Candidates {
+			text += " " + c.Name
+		}
+		return text
 	case e.Artifact != nil:
 		return fmt.Sprintf(" %s version %d, by %s", e.Artifact.Name, e.Artifact.Version, e.Artifact.Call)
+	case e.Notebook != nil:
+		return fmt.Sprintf(" version %d, by %s", e.Notebook.Version, e.Notebook.Call)
 	case e.Forked != nil:
 		return fmt.Sprintf(" %s of %s", e.Forked.Checkpoint, e.Forked.Run)
 	case e.Migrated != nil:
@@ -161,6 +171,14 @@ func effectText(e Effect) string {
 		}
 		if e.ForceFit {
 			text += ", squeezed"
+		}
+		if o := e.Skills; o != nil && o.Match {
+			text += ", matching skills"
+		}
+		if o := e.Skills; o != nil {
+			for _, u := range o.Load {
+				text += ", reading " + u.Name
+			}
 		}
 		if e.Note != "" {
 			text += ", noting " + strconv.Quote(oneLine(e.Note))
@@ -276,3 +294,19 @@ func words(name string) string {
 }
 
 var capital = regexp.MustCompile(`[A-Z]`)
+
+func describeSkill(u agent.SkillUpdate) string {
+	text := " " + u.Name
+	for _, word := range []string{string(u.Cause), u.Instructions, u.Reason} {
+		if word != "" {
+			text += fmt.Sprintf(" %q", word)
+		}
+	}
+	if u.Error != nil {
+		text += " " + string(u.Error.Code)
+	}
+	if len(u.Removed) > 0 {
+		text += fmt.Sprintf(", offered %v, not %v", u.Remaining, u.Removed)
+	}
+	return text
+}

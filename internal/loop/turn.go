@@ -35,6 +35,8 @@ type Turn struct {
 	Repaired int    `json:"repaired,omitempty"`
 	Retried  int    `json:"retried,omitempty"`
 	Repeat   Repeat `json:"repeat,omitzero"`
+	// TextCalls counts the run's replies whose calls were written as text.
+	TextCalls int `json:"text_calls,omitempty"`
 
 	// Note goes to the model once, after the conversation. The log does not have it.
 	Note string `json:"note,omitempty"`
@@ -122,6 +124,9 @@ func (t *Turn) countUseless() (again bool) {
 	return t.Retried <= 1
 }
 
+// countTextCalls counts a reply whose calls were written as text.
+func (t *Turn) countTextCalls() { t.TextCalls++ }
+
 // acted records that the model called tools, and so did not only talk.
 func (t *Turn) acted() { t.Nudged = 0 }
 
@@ -177,7 +182,7 @@ func (s *step) nextTurn() {
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
 	s.Budget.modelCalled()
-	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
+	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit, Skills: s.skillOrder()})
 }
 
 // summarize asks the model for a summary, without tools. It counts as no turn.

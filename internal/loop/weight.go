@@ -23,10 +23,17 @@ func weight(e agent.Event) int {
 	case e.Started != nil:
 		n += len(e.Started.Spec.Instructions)
 		n += weightOf(e.Started.Spec.Toolset)
+		for _, k := range e.Started.Spec.Skillset {
+			n += len(k.Description) + len(k.WhenToUse)
+		}
+	case e.Skill != nil:
+		n += len(e.Skill.Instructions)
 	case e.ToolsChange != nil:
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
+	case e.Notebook != nil:
+		n += notebookSize(*e.Notebook)
 	case e.Request != nil:
 		n += requestSize(*e.Request)
 	case e.Suspension != nil:
@@ -39,6 +46,17 @@ func weight(e agent.Event) int {
 		n += changesSize(e.Migrated.State)
 	}
 	return n
+}
+
+// notebookSize returns how many bytes a notebook counts: its texts, which a model wrote.
+func notebookSize(n agent.Notebook) (size int) {
+	for _, f := range n.Facts {
+		size += len(f.Text) + len(f.Source)
+	}
+	for _, text := range slices.Concat(n.Goals, n.OpenItems, n.Refs) {
+		size += len(text)
+	}
+	return size
 }
 
 func weightOf(tools []agent.ToolSpec) (n int) {

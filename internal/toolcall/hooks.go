@@ -26,6 +26,9 @@ type Hooks struct {
 	// null.
 	StateChanges map[string]json.RawMessage
 
+	// Skill is set by a call of the tool skill.
+	Skill *agent.SkillUpdate
+
 	mu        sync.Mutex
 	files     []agent.Part
 	adding    int // files that are being stored

@@ -45,6 +45,17 @@ type Reply struct {
 	// ShownFiles are the first calls of show_file in Parts, in order, with the file that each asks
 	// for; absent if the model was not offered the tool.
 	ShownFiles []ShownFile `json:"shown_files,omitempty"`
+	// Skills is what came of the skills that were to be read; nil if none were.
+	Skills *SkillResult `json:"skills,omitempty"`
+	// Notebook is the notebook's next version, if a call of the tool notebook writes one.
+	Notebook *NotebookUpdate `json:"notebook,omitempty"`
+	// FoundTools are the answers to the calls of tool_search in Parts, in order; absent if no tool
+	// may be hidden.
+	FoundTools []FoundTools `json:"found_tools,omitempty"`
+	// HiddenTools are tools that Parts call and that the model was not offered.
+	HiddenTools []string `json:"hidden_tools,omitempty"`
+	// TextCalls means that the calls in Parts were written as text.
+	TextCalls bool `json:"text_calls,omitempty"`
 	// Compaction says what a summary replaces. It is set if the summary was made because the
 	// conversation is too long.
 	Compaction *agent.Compaction `json:"compaction,omitempty"`
@@ -69,6 +80,14 @@ type ShownFile struct {
 	Err string `json:"error,omitempty"`
 }
 
+// NotebookUpdate is what a call of the tool notebook makes of the notebook. The activity that called
+// the model finds it, since it has the log.
+type NotebookUpdate struct {
+	Call     int            `json:"call"` // its index among the calls in Parts, from 0
+	Notebook agent.Notebook `json:"notebook"`
+	Size     int            `json:"size"` // the notebook's, in bytes
+}
+
 // ParkRequest is a call of await_resumption, parsed by the activity that called the model. It is
 // recorded with the reply, so that a later build cannot parse it differently.
 type ParkRequest struct {
@@ -84,3 +103,12 @@ const (
 	FinishElsewhere agent.Finish = "elsewhere" // no request was sent: the process that has the run may send it
 	FinishHeld      agent.Finish = "held"      // the call was cancelled for a hold or an end of the run
 )
+
+// FoundTools is the answer to a call of tool_search. The activity that called the model searches,
+// since it has the descriptions and the conversation.
+type FoundTools struct {
+	Names []string `json:"names,omitempty"`
+	Text  string   `json:"text,omitempty"`
+	// Err says why nothing was looked for; empty if it was. The model gets it as the result.
+	Err string `json:"error,omitempty"`
+}

@@ -26,7 +26,8 @@ const noCalls = "Answer in words, and call no tool."
 
 // request returns a request for the provider. files makes the blocks of its files.
 func (c call) request(req *model.Request, files *shownFiles) (*request, error) {
-	r := &request{Messages: c.messages(req, files)}
+	conversation, notebook := model.SplitNotebook(req.Messages)
+	r := &request{Messages: c.messages(conversation, files)}
 	if len(r.Messages) == 0 {
 		return nil, errors.New("there is no message to answer")
 	}
@@ -53,6 +54,7 @@ func (c call) request(req *model.Request, files *shownFiles) (*request, error) {
 		mark.TTL = "1h"
 	}
 	r.markForCache(family(req.Model), mark)
+	r.recite(notebook) // behind the marks, since it changes
 	if c.tier != "" {
 		r.Tier = &serviceTier{c.tier}
 	}
@@ -133,7 +135,7 @@ func (r *request) markForCache(name string, mark *cachePoint) {
 
 // messages returns a conversation for the provider: turns of user and assistant. Results
 // of tools are the user's and come first.
-func (c call) messages(req *model.Request, files *shownFiles) []message {
+func (c call) messages(conversation []agent.Message, files *shownFiles) []message {
 	var out []message
 	say := func(role string, blocks []block) {
 		if len(blocks) == 0 {
@@ -146,8 +148,8 @@ func (c call) messages(req *model.Request, files *shownFiles) []message {
 		}
 		out = append(out, message{Role: role, Content: blocks})
 	}
-	id, asked := model.CallIDs(req.Messages), lastAsked(req.Messages)
-	for i, msg := range req.Messages {
+	id, asked := model.CallIDs(conversation), lastAsked(conversation)
+	for i, msg := range conversation {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {
 			say(roleAssistant, assistantBlocks(msg, named, i > asked && model.ProviderOf(msg.ModelName()) == c.name))
@@ -163,6 +165,18 @@ func (c call) messages(req *model.Request, files *shownFiles) []message {
 		}
 	}
 	return out
+}
+
+// recite adds the agent's notebook to the end of the conversation.
+func (r *request) recite(notebook []agent.Message) {
+	for _, msg := range notebook {
+		text := msg.Text()
+		if last := &r.Messages[len(r.Messages)-1]; last.Role == roleUser {
+			last.Content = append(last.Content, block{Text: &text})
+			continue
+		}
+		r.Messages = append(r.Messages, message{Role: roleUser, Content: []block{{Text: &text}}})
+	}
 }
 
 // rank orders results of tools before everything else, as the provider requires.

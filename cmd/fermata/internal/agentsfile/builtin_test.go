@@ -38,7 +38,7 @@ type section struct {
 func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 	own := map[string]agent.ToolSpec{}
 	for _, spec := range loop.OwnTools(agent.Spec{Definition: agent.Definition{
-		Tools: ownTools, Agents: []agent.SubAgent{{Agent: anyAgent}}, Lifecycle: true, Completion: agent.CompletionTool,
+		Tools: ownTools, Agents: []agent.SubAgent{{Agent: anyAgent}}, Lifecycle: true, Completion: agent.CompletionTool, ToolSearch: &agent.ToolSearch{},
 	}}) {
 		own[spec.Name] = spec
 	}
@@ -57,7 +57,8 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Artifacts", "An agent has it if its `tools` name it. [Artifacts](tools.md#artifacts) says more.", []agent.ToolSpec{tool.SaveArtifact().Spec()}},
 		{"Steps", "An agent has it if its `tools` name it. `fermata show SESSION --todo` and `client.Todo` show the list. It lasts over suspensions and the runs of a session. A fork has the list of its checkpoint.", []agent.ToolSpec{tool.Todo().Spec()}},
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
-		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool()}},
+		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
+		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},
 		{"Ending", "An agent has it with `completion: tool`. If the agent has an `output` schema, that is the schema of the arguments.", take(agent.FinishTool)},
 		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too.", take(children...)},
 		{"MCP servers", "An agent with `mcp:SERVER` has all tools of that server. With `resources: true` it has three more, if the server has resources or prompts. A server with `oauth` that lists its tools only to people who have signed in has `SERVER__sign_in` until then.", serverSpecs(t)},
@@ -79,6 +80,20 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		require.Contains(t, out.String(), "`"+name+"`", "a rule may name it")
 	}
 	committed(t, out.String(), docs+"built-in-tools.md")
+}
+
+// The page of texts is made of the one table of texts (HA-54).
+func TestThePageOfTexts(t *testing.T) {
+	var out strings.Builder
+	out.WriteString("# Texts that a model reads\n\n" +
+		"These are the runtime's own texts that tell a model what to do. An agent replaces them by name under [`texts`](agents-file.md#an-agent):\n\n" +
+		"```yaml\nagents:\n  clerk:\n    model: anthropic/claude-sonnet-5\n    completion: tool\n    texts:\n      nudge: Go on. Call finish when the last invoice is booked.\n```\n\n" +
+		"A name that is not here is refused when the file is read. A name in braces stands for a value of the moment; a text may leave it out. No text decides anything. An empty `loop_contract_…` leaves that text out; no other text may be empty.\n\n" +
+		"Results that only say a fact, such as `Tool not found`, can't be replaced, nor can arguments' descriptions. `nudge` and `compaction.instructions` of the agent work as before. The tests generate this page.\n")
+	for _, text := range agent.Texts() {
+		fmt.Fprintf(&out, "\n## %s\n\nIt %s. At most %d bytes.\n\n%s\n", text.Name, text.Use, text.Max, "> "+strings.ReplaceAll(text.Words, "\n", "\n> "))
+	}
+	committed(t, out.String(), docs+"texts.md")
 }
 
 func (s section) write(t *testing.T, out *strings.Builder) {

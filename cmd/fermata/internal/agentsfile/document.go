@@ -30,6 +30,9 @@ type document struct {
 	MCP map[string]serverEntry `json:"mcp"`
 	// Tools are tools that need an approval, by name or pattern, whichever agent calls them.
 	Tools map[string]toolEntry `json:"tools"`
+	// Skills are directories with skills, relative to the agents file: each is a skill, or has
+	// skills as its subdirectories. An agent names the skills that it has.
+	Skills []string `json:"skills"`
 	// Workspace is the directory in which the tools fs_… and shell_run work, relative to the
 	// agents file.
 	Workspace string `json:"workspace"`

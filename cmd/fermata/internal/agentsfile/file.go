@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/skill"
 	"github.com/fermata-agents/fermata/tool/web"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
@@ -40,7 +41,9 @@ type File struct {
 	named     map[string]modelEntry
 	rates     map[string]worker.RateLimit
 	servers   map[string]serverEntry
-	workspace string // absolute
+	skills    []*skill.Skill
+	skillDirs []string // absolute
+	workspace string   // absolute
 	shell     shellEntry
 	web       webEntry
 	asks      map[string]agent.ToolApproval // by names of tools and patterns
@@ -92,6 +95,7 @@ func load(path string) (*File, error) {
 	f.readRates(c, found["rates"])
 	f.readDaily(c, found["daily"])
 	f.readServers(c, found["mcp"])
+	f.readSkills(c, found["skills"])
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
 	f.readWeb(c, found["web"])
@@ -219,6 +223,7 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 			c.add(agent.CodeInvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "%s.tools[%d]: %s appears twice", e.path, i, quote(name))
 		}
 	}
+	f.checkSkills(c, e, def)
 	if def.Model != "" { // whether one is required is checked elsewhere
 		f.checkModel(c, e, def, "model", def.Model)
 	}

@@ -36,7 +36,12 @@ var groups = []group{
 	{reflect.TypeFor[agent.SubAgent](), "sub_agent", "A sub-agent", "agents.NAME.agents[]"},
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
+	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
+	{reflect.TypeFor[agent.SkillMatch](), "skill_match", "Matching of skills", "agents.NAME.skill_match"},
+	{reflect.TypeFor[agent.TurnPolicy](), "turn_policy", "The form of a turn", "agents.NAME.turn_policy"},
+	{reflect.TypeFor[agent.ToolSearch](), "tool_search", "Tools that are found", "agents.NAME.tool_search"},
+	{reflect.TypeFor[agent.ToolNarrowing](), "tool_narrowing", "Tools that are not used", "agents.NAME.tool_narrowing"},
 	{reflect.TypeFor[flowfile.Definition](), "flow", "A flow", "flows.NAME"},
 	{reflect.TypeFor[flowfile.Step](), "step", "A step", "flows.NAME.steps[]"},
 	{reflect.TypeFor[flowfile.Wait](), "wait", "A wait", "flows.NAME.steps[].wait"},
@@ -63,7 +68,7 @@ var (
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
 	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1}
-	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
+	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last"}
 	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
@@ -81,7 +86,8 @@ var (
 	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
 		".agents": {Pattern: agentName}, ".flows": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
-		".models": {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
+		"agent.texts": {Enum: anys(textNames())},
+		".models":     {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
 	}
 )
 
@@ -93,6 +99,13 @@ const (
 	notBlank   = `\S`
 	duration   = `^([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 )
+
+func textNames() (names []string) {
+	for _, t := range agent.Texts() {
+		names = append(names, string(t.Name))
+	}
+	return names
+}
 
 // generator makes the schema from the types.
 type generator struct {
@@ -111,7 +124,7 @@ func newGenerator(t *testing.T) *generator {
 func filledIn(t *testing.T) map[string]any {
 	same := map[string]any{}
 	for i, profile := range profiles {
-		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}}.WithDefaults())
+		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}, ToolNarrowing: &agent.ToolNarrowing{}}.WithDefaults())
 		require.NoError(t, err)
 		var tree map[string]any
 		require.NoError(t, json.Unmarshal(raw, &tree))

@@ -117,6 +117,20 @@ func (f *File) resolve(name, dir string) error {
 	return err.WithPath("model")
 }
 
+// UseModel makes a model available that no agent names, such as a judge's, and checks that
+// its key is there. A script's path is relative to dir.
+func (f *File) UseModel(name, dir string) error {
+	if err := f.resolve(name, dir); err != nil {
+		return err
+	}
+	for _, env := range f.keysOf(name) {
+		if !secret.IsSet(env) {
+			return agent.Errorf(agent.CodeProviderAuth, "the model %s needs a key: set %s in the environment", name, env)
+		}
+	}
+	return nil
+}
+
 func (f *File) modelNames() string {
 	if len(f.named) == 0 {
 		return ""

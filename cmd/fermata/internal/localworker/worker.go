@@ -130,7 +130,7 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 // Options returns the options of a worker for an agents file.
 func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: h.Queue(), Agents: f.Agents, Flows: f.WorkerFlows(), Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
+		TaskQueue: h.Queue(), Agents: f.Agents, Skills: f.Skills(), Flows: f.WorkerFlows(), Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
 	}
 }
 

@@ -47,6 +47,8 @@ func whatElse(e agent.Event) string {
 		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
 	case e.Artifact != nil:
 		return Artifact(e.Artifact)
+	case e.Notebook != nil:
+		return fmt.Sprintf("version %d", e.Notebook.Version)
 	case e.Forked != nil:
 		return Words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:

@@ -125,6 +125,8 @@ func (t *Printer) aside(e agent.Event) {
 		}
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
+	case agent.EventNotebookUpdated:
+		t.note("  the notebook has version %d", e.Notebook.Version)
 	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
 	case agent.EventVerbRefused:

@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// This file has the options that change what a request shows, and not what the log has.
+
+// instructed returns a Spec whose instructions end with how long the model has to work, in the words
+// of what ends the run. A summary is asked for with the same instructions: the provider has them in
+// its cache.
+func instructed(spec *agent.Spec) *agent.Spec {
+	text := ""
+	switch {
+	case spec.Completion == agent.CompletionTool:
+		text = spec.Text(agent.TextLoopContractTool)
+	case spec.Sentinel() != "":
+		text = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
+	}
+	if strings.TrimSpace(text) == "" {
+		return spec
+	}
+	s := *spec
+	s.Instructions = strings.TrimSpace(s.Instructions + "\n\n" + text)
+	return &s
+}
+
+// hiddenTools returns the names of the tools that a request leaves out; nil if the agent hides none.
+func hiddenTools(spec *agent.Spec, entries []store.Entry) map[string]bool {
+	if !spec.HidesTools() {
+		return nil
+	}
+	return loop.HiddenTools(spec, messagesOf(entries))
+}
+
+// withoutTools returns a Spec without the tools that are hidden.
+func withoutTools(spec *agent.Spec, hidden map[string]bool) *agent.Spec {
+	if len(hidden) == 0 {
+		return spec
+	}
+	s := *spec
+	s.Toolset = slices.DeleteFunc(slices.Clone(spec.Toolset), func(t agent.ToolSpec) bool { return hidden[t.Name] })
+	return &s
+}
+
+// noteHidden adds to a reply what came of hidden tools: what the model found, and what it called
+// although it was not offered it.
+func noteHidden(reply *wire.Reply, spec *agent.Spec, hidden map[string]bool) {
+	if !spec.HidesTools() {
+		return
+	}
+	calls := (agent.Message{Parts: reply.Parts}).ToolCalls()
+	reply.FoundTools = loop.SearchTools(spec, hidden, calls)
+	for _, c := range calls {
+		if hidden[c.Tool] && !slices.Contains(reply.HiddenTools, c.Tool) {
+			reply.HiddenTools = append(reply.HiddenTools, c.Tool)
+		}
+	}
+}
+
+// requestEntries returns the conversation as a request shows it: with times, if the agent asks for
+// them.
+func requestEntries(log *store.View, spec *agent.Spec) []store.Entry {
+	if !spec.TimestampMessages {
+		return log.Entries()
+	}
+	return dated(log.Entries())
+}
+
+// dated returns a conversation in which each message of a user, and the first of a turn's results,
+// begins with the time of its event. A model's own messages stay as they were: providers take some
+// of them back only unchanged, and a model would write the times itself. The message after one says
+// when it was written.
+func dated(entries []store.Entry) []store.Entry {
+	out := slices.Clone(entries)
+	before := time.Time{}
+	for i, e := range out {
+		if e.Role == agent.RoleAssistant {
+			before = e.Time
+			continue
+		}
+		stamp := "[" + e.Time.UTC().Format(time.RFC3339) + "]"
+		if !before.IsZero() {
+			stamp = fmt.Sprintf("[%s; your message before: %s]", e.Time.UTC().Format(time.RFC3339), before.UTC().Format(time.RFC3339))
+		}
+		before, out[i].Parts = time.Time{}, stamped(e.Parts, stamp)
+	}
+	return out
+}
+
+// stamped returns parts with a stamp before the first text or result.
+func stamped(parts []agent.Part, stamp string) []agent.Part {
+	out := slices.Clone(parts)
+	for i, p := range out {
+		switch {
+		case p.Type == agent.PartText:
+			out[i].Text = stamp + " " + p.Text
+			return out
+		case p.Type == agent.PartToolResult && p.Result != nil:
+			r := *p.Result
+			r.Text, out[i].Result = stamp+"\n"+r.Text, &r
+			return out
+		}
+	}
+	return append([]agent.Part{{Type: agent.PartText, Text: stamp}}, out...)
+}
+
+// FirstRequest returns a Spec as the first request of a run shows it: with all instructions, and
+// without the tools that are hidden until the model finds them.
+func FirstRequest(spec *agent.Spec) *agent.Spec {
+	return withoutTools(instructed(spec), hiddenTools(spec, nil))
+}

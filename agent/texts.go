@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// TextName names a text of the runtime that a model reads. [Definition.Texts] replaces texts by
+// their names.
+type TextName string
+
+// The texts, by what they are for. [Texts] has each with its words.
+const (
+	TextLoopContractTool     TextName = "loop_contract_tool"
+	TextLoopContractSentinel TextName = "loop_contract_sentinel"
+	TextNudge                TextName = "nudge"
+	TextNudgeSentinel        TextName = "nudge_sentinel"
+	TextRequireAction        TextName = "require_action"
+	TextMaxProse             TextName = "max_prose"
+	TextMaxProseWithCalls    TextName = "max_prose_with_calls"
+	TextTextCallRejected     TextName = "text_call_rejected"
+	TextRepair               TextName = "repair"
+	TextRetry                TextName = "retry"
+	TextRepeatedCall         TextName = "repeated_call"
+	TextPauseTurn            TextName = "pause_turn"
+	TextToolHidden           TextName = "tool_hidden"
+	TextNoToolFound          TextName = "no_tool_found"
+	TextSummaryAll           TextName = "summary_all"
+	TextSummaryOlder         TextName = "summary_older"
+	TextSummaryHandoff       TextName = "summary_handoff"
+	TextLeftOut              TextName = "left_out"
+	TextAskUser              TextName = "tool_ask_user"
+	TextAwaitResumption      TextName = "tool_await_resumption"
+	TextFinish               TextName = "tool_finish"
+	TextFinishDaemon         TextName = "tool_finish_daemon"
+	TextShowFile             TextName = "tool_show_file"
+	TextToolSearch           TextName = "tool_tool_search"
+)
+
+// TextInfo describes a text of the runtime.
+type TextInfo struct {
+	// Name is the name by which [Definition.Texts] replaces the text.
+	Name TextName
+	// Use says what the text does, as what follows "It" in a sentence.
+	Use string
+	// Words is the text that the model reads if the agent does not replace it. A name in
+	// braces, such as {fault}, stands for a value of the moment.
+	Words string
+	// Max is how long another text may be, in bytes.
+	Max int
+}
+
+// Limits of texts that replace the runtime's, in bytes: of one, of one that is added to a
+// call's result, and of all together.
+const (
+	maxText      = 4 << 10
+	maxShortText = 512
+	maxTexts     = 32 << 10
+)
+
+// texts is the one table of the texts that instruct a model. Results of calls that say a fact,
+// such as "Tool not found", are beside what finds the fact (decision 0054). No text decides
+// anything: a test or a replay never depends on its words.
+var texts = []TextInfo{
+	{TextLoopContractTool, "ends the instructions, under completion: tool", "Keep working until the task is done: a text does not end your work, and nobody answers it. When the task is done, call the tool finish.", maxText},
+	{TextLoopContractSentinel, "ends the instructions, with done_sentinel", "Keep working until the task is done: a text does not end your work, and nobody answers it. When the task is done, write your answer and end it with {sentinel}", maxText},
+	{TextNudge, "answers a reply without a call, under completion: tool", "You have not called a tool. Go on with the task; when it is done, call the tool finish.", maxText},
+	{TextNudgeSentinel, "answers a reply that has neither a call nor the sentinel, with done_sentinel", "Your work is not over. Go on with the task; when it is done, end your answer with {sentinel}", maxText},
+	{TextRequireAction, "answers a reply without a call, with turn_policy.require_action", "Your reply has no tool call, and each of your replies needs one. Call a tool.", maxText},
+	{TextMaxProse, "answers a longer reply without a call, with turn_policy.max_prose_chars", "Your text has {chars} characters; at most {max} are taken. Say it again in fewer.", maxText},
+	{TextMaxProseWithCalls, "is added to a call's result after a longer text, with turn_policy.max_prose_chars", "The text beside your calls had {chars} characters. Write at most {max}.", maxShortText},
+	{TextTextCallRejected, "is the result of a call that was written as text and is not made, with text_calls", "Not executed: the call was written as text. Make it as a tool call.", maxShortText},
+	{TextRepair, "answers an answer that does not fit the output's schema. The schema follows", "Your answer does not fit the schema of the output: {fault}\nAnswer again with JSON that fits it, and with nothing else.", maxText},
+	{TextRetry, "answers a reply that was empty or cut off", "Your last reply could not be used: {fault}. Answer again, more briefly where you can.", maxText},
+	{TextRepeatedCall, "is added to the result of the third equal call in a row", "You have made this same call {times} times in a row. Its result will not change: do something else.", maxShortText},
+	{TextPauseTurn, "answers a reply that the provider has paused", "Go on.", maxText},
+	{TextToolHidden, "is the result of a call of a hidden tool, with tool_search or tool_narrowing", "Not executed: {tool} is not among the tools that you are offered now. Find it with tool_search, and call it after that.", maxShortText},
+	{TextNoToolFound, "is the result of tool_search if no tool fits", "No tool fits. {count} tools are hidden; try other words.", maxShortText},
+	{TextSummaryAll, "asks for the summary from which a resumed run continues", "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
+		"what images and documents show, and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone.", maxText},
+	{TextSummaryOlder, "asks for the summary that replaces the older part of a long conversation", "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
+		"Keep what the task is, what was done and found, what is decided, what is still to do, what images and documents show, and every name, number and path that may be needed. Answer with the summary alone.", maxText},
+	{TextSummaryHandoff, "asks for the summary of a stopped run. The answer's schema stays", handoffPrompt, maxText},
+	{TextLeftOut, "replaces the older part of a conversation that has no summary", "[The older part of the conversation is left out here, since it is too long for the model's window.]", maxText},
+	{TextAskUser, "describes the tool ask_user", "Ask the user a question that only they can answer. You are suspended until the answer comes. The answer is the result of this call. Other calls of the same turn are not made.", maxText},
+	{TextAwaitResumption, "describes the tool await_resumption", "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls of the same turn are not made.", maxText},
+	{TextFinish, "describes the tool finish", "Call this once, when the task is done. It ends your work.", maxText},
+	{TextFinishDaemon, "describes the tool finish of a daemon", "Call this when you are done with the last message or event. Then you wait for the next one.", maxText},
+	{TextShowFile, "describes the tool show_file", "Shows you a file of this conversation again, if only its name is left here.", maxText},
+	{TextToolSearch, "describes the tool tool_search", "Finds tools that you are not offered yet, by words of their names and descriptions. You can call what it finds from your next turn on.", maxText},
+}
+
+// handoffPrompt asks for the summary of a stopped run (package handoff).
+const handoffPrompt = `You are being stopped. This is your last message of this run, and you have no tools any more: nothing that you begin now will happen. Somebody else, a person or another agent, will carry on from here and knows only what you write down now.
+
+Sum up your work for them. Answer with one JSON object that fits the given schema, and with nothing before or after it. Its field "summary" is required: say what was asked of you, how far you got, what you learned, and what you would do next. Its other fields are "done", "in_flight", "not_started" and "failed" (lists of {"what", "ref"}), "open_questions" and "decisions" (lists of texts), "evidence" (a list of {"kind", "ref", "note"}, where "kind" is "file", "url" or "call") and "confidence" (from 0 to 1). Leave out what you have nothing to say on.
+
+Be honest about what is unfinished. Only what you saw succeed is done. What you began and did not see end is in flight, even if it probably worked. Name what failed, and do not guess: where you do not know, say so.`
+
+// Texts returns the texts of the runtime that a definition can replace.
+func Texts() []TextInfo { return slices.Clone(texts) }
+
+// Text returns a text as the agent's model reads it, with values in the places that have their
+// names: {fault} for "fault". values are names and values in turn.
+func (d *Definition) Text(name TextName, values ...string) string {
+	text, own := d.Texts[name]
+	if i := slices.IndexFunc(texts, func(t TextInfo) bool { return t.Name == name }); !own && i >= 0 {
+		text = texts[i].Words
+	}
+	var pairs []string
+	for i := 0; i+1 < len(values); i += 2 {
+		pairs = append(pairs, "{"+values[i]+"}", values[i+1])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// checkOwnTexts refuses a text whose name the runtime does not have, and one that is too long.
+func (d Definition) checkOwnTexts() error {
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(d.Texts)) {
+		path, text := "texts."+string(name), d.Texts[name]
+		i := slices.IndexFunc(texts, func(t TextInfo) bool { return t.Name == name })
+		size += len(text)
+		switch {
+		case i < 0:
+			return Errorf(CodeInvalidInput, "agent %s: %s: the runtime has no text of this name; it has %s", d.Name, path, textNames()).WithPath(path)
+		case len(text) > texts[i].Max:
+			return Errorf(CodeInvalidInput, "agent %s: %s has %d bytes, and may have %d", d.Name, path, len(text), texts[i].Max).WithPath(path)
+		case strings.TrimSpace(text) == "" && name != TextLoopContractTool && name != TextLoopContractSentinel:
+			return Errorf(CodeInvalidInput, "agent %s: %s is empty; write a text, or leave it out", d.Name, path).WithPath(path)
+		}
+	}
+	if size > maxTexts {
+		return Errorf(CodeInvalidInput, "agent %s: texts have %d bytes together, and may have %d", d.Name, size, maxTexts).WithPath("texts")
+	}
+	return nil
+}
+
+func textNames() string {
+	var names []string
+	for _, t := range texts {
+		names = append(names, string(t.Name))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,7 @@
+// Package skill reads skills: directories with a file SKILL.md, in the open format of
+// agentskills.io. SKILL.md begins with YAML front matter that names and describes the skill.
+// The text after it is its instructions. All other files are references and scripts.
+//
+// Other people write skills. So everything is bounded, no link leads out of the directory,
+// and one digest covers all files: a run that began with a digest never reads other words.
+package skill

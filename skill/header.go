@@ -1,0 +1,152 @@
+package skill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// header is the front matter of SKILL.md. Fields that it does not have are ignored: other
+// agents have fields of their own.
+type header struct {
+	Name          string            `yaml:"name"`
+	Description   string            `yaml:"description"`
+	WhenToUse     string            `yaml:"when_to_use"`
+	License       string            `yaml:"license"`
+	Compatibility string            `yaml:"compatibility"`
+	Metadata      map[string]string `yaml:"metadata"`
+	AllowedTools  words             `yaml:"allowed-tools"`
+	AllowedTools2 words             `yaml:"allowed_tools"`
+	Paths         words             `yaml:"paths"`
+	MCP           words             `yaml:"mcp"`
+	UserOnly      bool              `yaml:"disable-model-invocation"`
+	UserInvocable *bool             `yaml:"user-invocable"`
+}
+
+// words are a list, or one text with spaces or commas between its words. A word in
+// parentheses may have both.
+type words []string
+
+// UnmarshalYAML reads either form.
+func (w *words) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode((*[]string)(w))
+	}
+	var text string
+	if err := n.Decode(&text); err != nil {
+		return err
+	}
+	open := 0
+	*w = strings.FieldsFunc(text, func(r rune) bool {
+		switch r {
+		case '(':
+			open++
+		case ')':
+			open--
+		}
+		return open <= 0 && (r == ',' || unicode.IsSpace(r))
+	})
+	return nil
+}
+
+// split splits SKILL.md into its front matter and its instructions.
+func split(raw []byte) (front, body []byte, err error) {
+	if !utf8.Valid(raw) {
+		return nil, nil, errors.New(FileName + " is not UTF-8")
+	}
+	raw = bytes.ReplaceAll(bytes.TrimPrefix(raw, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+	rest, ok := bytes.CutPrefix(raw, []byte("---\n"))
+	if !ok {
+		return nil, nil, errors.New(FileName + " must begin with a line ---, the front matter, and a second line ---")
+	}
+	if bytes.HasPrefix(rest, []byte("---\n")) {
+		return nil, rest[4:], nil
+	}
+	front, body, ok = bytes.Cut(rest, []byte("\n---\n"))
+	if !ok {
+		if front, ok = bytes.CutSuffix(rest, []byte("\n---")); !ok {
+			return nil, nil, errors.New("the front matter of " + FileName + " has no end: write a line --- after it")
+		}
+	}
+	if len(front) > maxFrontMatter {
+		return nil, nil, fmt.Errorf("the front matter has %d bytes, and may have %d", len(front), maxFrontMatter)
+	}
+	if len(body) > MaxInstructions {
+		return nil, nil, fmt.Errorf("the instructions have %d bytes, and may have %d: move a part into another file of the skill", len(body), MaxInstructions)
+	}
+	return front, body, nil
+}
+
+// read fills a skill from SKILL.md. base is the name of its directory.
+func (s *Skill) read(raw []byte, base string) error {
+	front, body, err := split(raw)
+	if err != nil {
+		return err
+	}
+	var h header
+	if err := yaml.Unmarshal(front, &h); err != nil {
+		return fmt.Errorf("the front matter is no valid YAML: %w", err)
+	}
+	allowed := append(h.AllowedTools, h.AllowedTools2...)
+	tools, scoped := ownNames(allowed)
+	s.Skill = agent.Skill{
+		Name: h.Name, Description: oneLine(h.Description), WhenToUse: oneLine(h.WhenToUse), Tools: tools, Paths: h.Paths,
+		UserOnly: h.UserOnly, ModelOnly: h.UserInvocable != nil && !*h.UserInvocable,
+	}
+	s.License, s.Compatibility, s.Metadata, s.MCP, s.AllowedTools = oneLine(h.License), oneLine(h.Compatibility), h.Metadata, h.MCP, allowed
+	s.Instructions = strings.TrimSpace(string(body))
+	if scoped {
+		s.Remarks = append(s.Remarks, "allowed-tools limits the arguments of a tool in parentheses; here the agent's rules and its sandbox do that")
+	}
+	return h.check(base, s)
+}
+
+// check returns the first fault of a header.
+func (h header) check(base string, s *Skill) error {
+	if h.Name == "" {
+		return errors.New("name is missing in the front matter")
+	}
+	if err := agent.CheckSkillName(h.Name); err != nil {
+		return err
+	}
+	if h.Name != base {
+		return fmt.Errorf("its name is %s: the open format wants it to be that of its directory, %q", h.Name, base)
+	}
+	for _, f := range []struct {
+		name, text string
+		most       int
+	}{{"description", h.Description, maxDescription}, {"when_to_use", h.WhenToUse, maxDescription}, {"compatibility", h.Compatibility, maxCompatible}, {"license", h.License, maxDescription}} {
+		if n := utf8.RuneCountInString(f.text); n > f.most {
+			return fmt.Errorf("%s has %d characters, and may have %d", f.name, n, f.most)
+		}
+		if at := strings.IndexFunc(f.text, hides); at >= 0 {
+			r, _ := utf8.DecodeRuneInString(f.text[at:])
+			return fmt.Errorf("%s has the character %+q, which hides or reorders text; take it out", f.name, r)
+		}
+	}
+	switch {
+	case s.Description == "":
+		return errors.New("description is missing in the front matter: say what the skill does and when to use it")
+	case s.Instructions == "":
+		return errors.New("there are no instructions after the front matter")
+	case s.UserOnly && s.ModelOnly:
+		return errors.New("disable-model-invocation and user-invocable: false together leave nobody who could use it")
+	}
+	return nil
+}
+
+// hides reports whether a character can make a text look like another one: controls, marks
+// of direction, and tags.
+func hides(r rune) bool {
+	return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) ||
+		unicode.Is(unicode.Bidi_Control, r) || r >= 0xE0000 && r <= 0xE007F || r == 0x2028 || r == 0x2029
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

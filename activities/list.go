@@ -40,8 +40,13 @@ const (
 )
 
 func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, error) {
-	var out ListResult
 	defer heartbeat(ctx)()
+	return d.ListTools(ctx, in)
+}
+
+// ListTools asks sources for their tools. It needs no activity's context.
+func (d *Activities) ListTools(ctx context.Context, in loop.ListArgs) (ListResult, error) {
+	var out ListResult
 	ctx = tool.WithCaller(ctx, in.Session, in.Run)
 	parts, errs := make([]ListResult, len(in.Sources)), make([]error, len(in.Sources))
 	var all sync.WaitGroup

@@ -112,3 +112,9 @@ func stamped(parts []agent.Part, stamp string) []agent.Part {
 	}
 	return append([]agent.Part{{Type: agent.PartText, Text: stamp}}, out...)
 }
+
+// FirstRequest returns a Spec as the first request of a run shows it: with all instructions, and
+// without the tools that are hidden until the model finds them.
+func FirstRequest(spec *agent.Spec) *agent.Spec {
+	return withoutTools(instructed(spec), hiddenTools(spec, nil))
+}

@@ -26,7 +26,7 @@ type Definition struct {
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
 	// server. The runtime itself has the tools ask_user, await_resumption,
-	// save_artifact and memory.
+	// save_artifact, todo and memory.
 	Tools []string `json:"tools,omitempty"`
 	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
 	// model knows their names and descriptions, and loads one with the tool skill.
@@ -231,6 +231,7 @@ const (
 	AwaitResumptionTool = "await_resumption" // parks the run
 	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
 	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
+	TodoTool            = "todo"             // keeps a list of steps; every worker has it
 	MemoryTool          = "memory"           // keeps files over sessions; every worker has it
 	ToolSearchTool      = "tool_search"      // finds tools that are hidden from the model
 	// Tools of flows alone.

@@ -108,7 +108,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.
@@ -239,14 +239,16 @@ func addTool(a *activities.Agent, d *activities.Activities, name string) error {
 		a.Sources = append(a.Sources, source)
 		return nil
 	}
-	if name == agent.MemoryTool {
+	switch name {
+	case agent.MemoryTool:
 		if _, twice := a.Spec.Tool(name); !twice {
 			a.Spec.Toolset = append(a.Spec.Toolset, d.ToolSpec(memory.Spec))
 		}
 		return nil
-	}
-	if name == agent.SaveArtifactTool {
+	case agent.SaveArtifactTool:
 		d.Tools[name] = tool.SaveArtifact()
+	case agent.TodoTool:
+		d.Tools[name] = tool.Todo()
 	}
 	t, ok := d.Tools[name]
 	if !ok {

@@ -31,6 +31,7 @@ type runner struct {
 	session     string
 	model       string
 	detach      bool
+	dry         bool             // only show what the run would be
 	park        string           // conditions as JSON
 	briefing    string           // a file with a handoff
 	shown       []string         // files that go along
@@ -77,6 +78,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
   git diff | fermata run reviewer - --json | tail -1 | jq .text
   fermata run reviewer "And the tests?" --session 0199a6f1-…
   fermata run reviewer "What is wrong on this page?" --file page.png --file spec.pdf
+  fermata run reviewer "Review main.go" --dry-run
   fermata run payer "Pay invoice 118" --park '{"event":{"topic":"bank.open"}}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -95,6 +97,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 	f.StringVar(&r.session, "session", "", "the session to continue, or the name of a new one")
 	f.StringVar(&r.model, "model", "", "use another model, if the worker is in this process")
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
+	f.BoolVar(&r.dry, "dry-run", false, "start nothing, and show what the run would be: options, tools with their rulings, and the size of the first request")
 	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
 	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
 	fileFlag(cmd, &r.shown)
@@ -111,6 +114,9 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 func (r *runner) do(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
+	}
+	if r.dry {
+		return r.dryRun(ctx)
 	}
 	// A detached command runs no agent, so it has nothing to report.
 	if !r.detach {
@@ -285,16 +291,22 @@ func (r *runner) prepare() error {
 		return err
 	}
 	// The file's model would be checked for its key, so it is replaced first.
-	if r.model != "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return agent.Errorf(agent.CodeInternal, "the working directory: %w", err)
-		}
-		if err := r.file.SetModel(r.agent, r.model, dir); err != nil {
-			return err
-		}
+	if err := r.setModel(); err != nil {
+		return err
 	}
 	return r.file.MissingKey(r.agent)
+}
+
+// setModel gives the agent the model of --model.
+func (r *runner) setModel() error {
+	if r.model == "" {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return agent.Errorf(agent.CodeInternal, "the working directory: %w", err)
+	}
+	return r.file.SetModel(r.agent, r.model, dir)
 }
 
 // findWorker finds a worker for the run, or starts one in this process.

@@ -42,7 +42,7 @@ type shown struct {
 const askFor = 3 * time.Second
 
 func (c *cli) showCommand() *cobra.Command {
-	draw := false
+	draw, steps := false, false
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show the status of a run",
@@ -50,9 +50,13 @@ func (c *cli) showCommand() *cobra.Command {
 Temporal knows and says so. For an ended run, it shows the result.
 
 With --draw it shows the steps of a flow as a Mermaid flowchart: how each ended, how long
-it took, what it cost, and which run does it. With --json, each step is a line of JSON.`,
+it took, what it cost, and which run does it. With --json, each step is a line of JSON.
+
+With --todo it shows the list of steps that the model keeps with the tool todo, as it was
+after the last turn.`,
 		Example: `  fermata show invoice-118
   fermata show invoice-118 --json | jq .cost_usd
+  fermata show invoice-118 --todo
   fermata show review-7 --draw > review-7.mmd`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,12 +65,18 @@ it took, what it cost, and which run does it. With --json, each step is a line o
 					return c.draw(cmd.Context(), runs, args[0])
 				})
 			}
+			if steps {
+				return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+					return c.showTodo(cmd.Context(), runs, args[0])
+				})
+			}
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.show(cmd.Context(), s, runs, args[0])
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&draw, "draw", false, "show the steps of a flow as a Mermaid flowchart")
+	cmd.Flags().BoolVar(&steps, "todo", false, "show the list of steps that the model keeps with the tool todo")
 	c.jsonFlag(cmd, "print the status as one line of JSON, or each step as one")
 	return cmd
 }

@@ -64,7 +64,7 @@ var packages = map[string][]string{
 	"activities":         {"agent", "model", "tool", "skill", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire", "internal/picture", "internal/memory"},
 	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "internal/partial", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
-	"worker":             {"agent", "model", "tool", "skill", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/memory", "activities", "workflows", "roles", "internal/wire"},
+	"worker":             {"agent", "model", "tool", "skill", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/match", "internal/window", "internal/memory", "handoff", "activities", "workflows", "roles", "internal/wire"},
 	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
 	"skill":              {"agent"},
 	"tool/lock":          {"agent", "tool"},
@@ -106,7 +106,7 @@ var anything = []string{"*"}
 // testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
-	"workflows": {"testsuite", "tool", "skill", "store", "model", "flow", "internal/play"},
+	"workflows": {"testsuite", "tool", "skill", "store", "model", "flow", "worker", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
 	"flow":      {"worker", "testsuite", "client"},

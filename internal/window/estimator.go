@@ -35,6 +35,13 @@ func NewTokenEstimator(v *store.View, spec *agent.Spec) TokenEstimator {
 	return m
 }
 
+// Estimate returns the bytes and about the tokens of a request that no reply has counted yet.
+func Estimate(spec *agent.Spec, messages []agent.Message) (bytes int, tokens int64) {
+	m := NewTokenEstimator(&store.View{}, spec)
+	bytes = m.requestBytes(messages)
+	return bytes, m.of(bytes)
+}
+
 // lastTurn returns how many tokens the model counted in the request of the last answered
 // turn, and the last event of that request.
 func lastTurn(events []agent.Event) (counted, at int64) {
@@ -65,11 +72,15 @@ func (m TokenEstimator) Tokens(entries []store.Entry) int64 { return m.of(m.fixe
 
 // RequestTokens is [TokenEstimator.Tokens] for messages without their entries.
 func (m TokenEstimator) RequestTokens(messages []agent.Message) int64 {
+	return m.of(m.requestBytes(messages))
+}
+
+func (m TokenEstimator) requestBytes(messages []agent.Message) int {
 	bytes := m.fixed
 	for _, one := range messages {
 		bytes += frame*(1+len(one.Parts)) + sent(one)
 	}
-	return m.of(bytes)
+	return bytes
 }
 
 // PartTokens estimates the messages alone.

@@ -252,7 +252,7 @@ func (f *File) checkPrice(c *checker, e entry, def agent.Definition, name string
 // ownTools the runtime's own, which no worker has.
 var (
 	placeTools  = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
-	workerTools = append(placeTools[:len(placeTools):len(placeTools)], web.FetchTool, agent.SaveArtifactTool, agent.MemoryTool)
+	workerTools = append(placeTools[:len(placeTools):len(placeTools)], web.FetchTool, agent.SaveArtifactTool, agent.MemoryTool, agent.TodoTool)
 	ownTools    = []string{agent.AskUserTool, agent.AwaitResumptionTool}
 )
 

@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
 		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents needs names of agents, each with its fields below"}},
 		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a needs its fields, such as description:, and not a plain value"}},
-		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
+		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
 		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write has no fields: write approval: true, or leave it out`}},
 		{"a tool that asks for what can't be", sound + "tools: {fs_write: {approval: {confirm: x}}}\n", []string{`fermata.yaml:4: tools.fs_write.approval: confirm must be digest, not "x"`}},
 		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, shell, web, as_root; did you mean "agents"?`}},
@@ -98,7 +98,7 @@ func TestFaults(t *testing.T) {
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
 		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
-			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, ask_user, await_resumption, and "mcp:NAME" for a server under mcp; did you mean "fs_read"?`,
+			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, and "mcp:NAME" for a server under mcp; did you mean "fs_read"?`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
 		}},
 		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" appears twice`}},
@@ -134,7 +134,7 @@ func TestFaults(t *testing.T) {
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here; did you mean \"model\"?",
-			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
+			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns must be a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens must be a number, not string",
 			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models`,

@@ -158,7 +158,7 @@ func TestFaultsOfFlows(t *testing.T) {
 	const head = "agents:\n  a: {model: script:script.yaml, output: {type: object, properties: {good: {type: boolean}}}}\n  b: {model: script:script.yaml}\nflows:\n  f:\n    steps:\n"
 	tests := []struct{ name, steps, want string }{
 		{"unknown agent", "- {agent: c, task: x}", `flows.f.steps[0].agent is "c", and this file has no such agent or flow; there are a, b, f`},
-		{"unknown tool", "- {tool: fs_raed}", `flows.f.steps[0].tool is "fs_raed", and no tool is called so; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, and SERVER__TOOL for a server under mcp; did you mean "fs_read"?`},
+		{"unknown tool", "- {tool: fs_raed}", `flows.f.steps[0].tool is "fs_raed", and no tool is called so; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, and SERVER__TOOL for a server under mcp; did you mean "fs_read"?`},
 		{"a server alone", "- {tool: tickets__}\nmcp: {tickets: {command: [cat]}}", `flows.f.steps[0].tool is "tickets__", and no tool is called so`},
 		{"unknown key", "- {agent: a, taks: x}", `flows.f.steps[0].taks is not known here; did you mean "task"?`},
 		{"no kind", "- {name: x}", "flows.f.steps[0] does nothing: write one of agent, approve, ask, choose, fail, generate, map, parallel, repeat, steps, tool, wait"},

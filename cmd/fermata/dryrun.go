@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// dryRun shows what the run would be, and starts nothing.
+func (r *runner) dryRun(ctx context.Context) error {
+	switch {
+	case r.detach:
+		return agent.Errorf(agent.CodeInvalidInput, "--dry-run and --detach exclude each other: nothing is started")
+	case r.session != "" || r.options.Carry != agent.CarryInherit:
+		return agent.Errorf(agent.CodeInvalidInput, "--dry-run looks at a start in a new session: leave out --session and --carry")
+	case len(r.options.Files) > 0:
+		return agent.Errorf(agent.CodeInvalidInput, "--dry-run reads no files: leave out --file")
+	case r.file == nil:
+		return noAgents()
+	}
+	if _, err := r.file.Agent(r.agent); err != nil {
+		return err
+	}
+	if err := r.setModel(); err != nil {
+		return err
+	}
+	start := agent.Start{Agent: r.agent, Input: agent.Input{Text: r.task, Briefing: r.options.Briefing}, By: r.options.By, Park: r.options.Park}
+	p, err := r.host.DryRun(ctx, r.file, start)
+	if err != nil {
+		return err
+	}
+	if r.JSON {
+		r.Line(p)
+		return nil
+	}
+	r.printPreview(p)
+	return nil
+}
+
+func (r *runner) printPreview(p *agent.Preview) {
+	s := p.Spec
+	r.Print("agent         %s (nothing was started)", untrusted.Name(p.Agent))
+	r.Print("model         %s", untrusted.Name(strings.Join(s.Models(), ", then ")))
+	if s.Role != "" {
+		r.Print("role          %s", s.Role)
+	}
+	if s.Reasoning != "" {
+		r.Print("reasoning     %s", s.Reasoning)
+	}
+	r.Print("limits        %s", limitsText(s))
+	r.Print("ends          %s", endText(s))
+	if len(s.Output) > 0 {
+		r.Print("output        a JSON Schema of %d bytes", len(s.Output))
+	}
+	switch q := p.Request; {
+	case q.Bytes == 0:
+		r.Print("first request none: the run would begin without a model call")
+	case q.Window > 0:
+		r.Print("first request %d bytes, about %d of the %d tokens of the model's window", q.Bytes, q.Tokens, q.Window)
+	default:
+		r.Print("first request %d bytes, about %s", q.Bytes, render.Count(int(q.Tokens), "token"))
+	}
+	if len(p.Tools) > 0 {
+		r.Print("")
+		t := r.Table("TOOL", "CALLS ARE", "DOES", "WHY")
+		for _, one := range p.Tools {
+			t.Row(untrusted.Name(one.Tool), rulingText(one), doesText(one), untrusted.Text(one.Reason))
+		}
+		t.Flush()
+	}
+	if p.Instructions != "" {
+		r.Print("\ninstructions\n%s", untrusted.Text(strings.TrimRight(p.Instructions, "\n")))
+	}
+	for _, m := range p.Messages {
+		r.Print("\n%s\n%s", m.Role, untrusted.Text(m.Text()))
+	}
+}
+
+func limitsText(s agent.Spec) string {
+	l := s.Limits
+	var parts []string
+	add := func(on bool, format string, value any) {
+		if on {
+			parts = append(parts, fmt.Sprintf(format, value))
+		}
+	}
+	add(l.OwnTurns > 0, "%d turns of its own", l.OwnTurns)
+	add(l.Turns > 0, "%d turns with sub-agents", l.Turns)
+	add(l.Tokens > 0, "%d tokens", l.Tokens)
+	add(l.CostUSD > 0, "%s USD", l.CostUSD)
+	add(l.WallClock > 0, "%s of work", l.WallClock)
+	if len(s.Agents) > 0 {
+		add(true, "%d agents", l.Agents)
+		add(true, "%d levels", l.Depth)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func endText(s agent.Spec) string {
+	if s.Completion == agent.CompletionTool {
+		return fmt.Sprintf("by the tool %s, after at most %s in a row", agent.FinishTool, render.Count(s.Nudges, "nudge"))
+	}
+	return "by a reply without tool calls"
+}
+
+func rulingText(t agent.ToolPreview) string {
+	text := map[agent.Ruling]string{agent.RulingAllow: "made", agent.RulingAsk: "asked for", agent.RulingDeny: "refused"}[t.Ruling]
+	if len(t.Approvers) > 0 {
+		text += " (" + untrusted.Name(strings.Join(t.Approvers, ", ")) + ")"
+	}
+	for _, m := range t.Maybe {
+		text += fmt.Sprintf("; some %s", map[agent.Ruling]string{agent.RulingAllow: "made", agent.RulingAsk: "asked for", agent.RulingDeny: "refused"}[m])
+	}
+	return text
+}
+
+func doesText(t agent.ToolPreview) string {
+	switch {
+	case t.Executor == agent.ExecutorSubAgent:
+		return "starts an agent"
+	case t.Executor == agent.ExecutorClient:
+		return "asks the client"
+	case t.Executor == agent.ExecutorRuntime:
+		return "the runtime's"
+	case t.ReadOnly:
+		return "reads"
+	}
+	return "writes"
+}

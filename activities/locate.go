@@ -39,9 +39,11 @@ type LocateResult struct {
 	// Migrated is the session's state in the agent's version.
 	Migrated *agent.Migrated `json:"migrated,omitempty"`
 	// Artifacts are the last versions of the session's artifacts at the point.
-	Artifacts   []agent.Artifact `json:"artifacts,omitempty"`
-	Recovered   string           `json:"recovered,omitempty"`
-	Unrecovered string           `json:"unrecovered,omitempty"`
+	Artifacts []agent.Artifact `json:"artifacts,omitempty"`
+	// Lessons are what the session's runs have learned, up to the point.
+	Lessons     []agent.Lesson `json:"lessons,omitempty"`
+	Recovered   string         `json:"recovered,omitempty"`
+	Unrecovered string         `json:"unrecovered,omitempty"`
 }
 
 func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out LocateResult, err error) {
@@ -80,6 +82,7 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	if in.From == nil || !in.From.DropArtifacts {
 		out.Artifacts = view.Artifacts()
 	}
+	out.Lessons = view.Lessons()
 	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err
 }

@@ -51,6 +51,8 @@ const (
 	EventLimitExtended EventType = "limit.extended" // a person let the run continue past a limit
 	EventStateMigrated EventType = "state.migrated" // the session's state was migrated to the version of the run's agent
 	EventToolsChanged  EventType = "tools.changed"  // a source of tools has other tools now
+	EventLimitMoved    EventType = "limit.moved"    // an adaptive limit has another value
+	EventLessonLearned EventType = "lesson.learned" // a failure, for an agent that keeps lessons
 	EventArtifactSaved EventType = "artifact.saved" // a call saved a version of an artifact
 	EventVerbRefused   EventType = "verb.refused"   // a signal was refused, and its sender could not be answered
 )
@@ -82,6 +84,8 @@ type Event struct {
 	Delay       *Delay        `json:"delay,omitempty"`
 	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
 	Artifact    *Artifact     `json:"artifact,omitempty"`
+	Moved       *LimitMove    `json:"moved,omitempty"`
+	Lesson      *Lesson       `json:"lesson,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -161,6 +165,8 @@ func (e Event) Size() int {
 		return frame + e.Request.size()
 	case e.Snapshot != nil:
 		return frame + sizeOf(e.Snapshot.StateChanges)
+	case e.Lesson != nil:
+		return frame + len(e.Lesson.Text)
 	case e.Delay != nil:
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:

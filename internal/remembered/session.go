@@ -16,6 +16,8 @@ type Counters struct {
 	// run last began without some of the session's artifacts: each later version is higher.
 	Artifact      int `json:"artifact,omitempty"`
 	ArtifactFloor int `json:"artifact_floor,omitempty"`
+	// Lesson is how many lessons the session's runs have learned.
+	Lesson int `json:"lesson,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

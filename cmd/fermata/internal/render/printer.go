@@ -125,8 +125,8 @@ func (t *Printer) aside(e agent.Event) {
 		}
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
-	case agent.EventLimitExtended:
-		t.note("%s is renewed", e.Extended)
+	case agent.EventLimitExtended, agent.EventLimitMoved, agent.EventLessonLearned:
+		t.policy(e)
 	case agent.EventVerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
 			t.note("%s", untrusted.Line(r.Error.Message, maxAsked))

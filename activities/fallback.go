@@ -30,6 +30,9 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 	attempt := in.attempt(ctx)
 	var failed failures
 	for i, name := range spec.Models() {
+		if i < in.Skip { // it refused in an earlier turn, and the agent's recovery names fallback
+			continue
+		}
 		m, err := d.Model(name)
 		if err != nil && i == 0 {
 			return reply, "", err

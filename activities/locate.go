@@ -41,9 +41,11 @@ type LocateResult struct {
 	// Artifacts are the last versions of the session's artifacts at the point.
 	Artifacts []agent.Artifact `json:"artifacts,omitempty"`
 	// Skills are those that are active at the point, without their instructions.
-	Skills      []agent.SkillUpdate `json:"skills,omitempty"`
-	Recovered   string              `json:"recovered,omitempty"`
-	Unrecovered string              `json:"unrecovered,omitempty"`
+	Skills []agent.SkillUpdate `json:"skills,omitempty"`
+	// Lessons are what the session's runs have learned, up to the point.
+	Lessons     []agent.Lesson `json:"lessons,omitempty"`
+	Recovered   string         `json:"recovered,omitempty"`
+	Unrecovered string         `json:"unrecovered,omitempty"`
 }
 
 func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out LocateResult, err error) {
@@ -85,6 +87,7 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	for _, u := range view.Skills() {
 		out.Skills = append(out.Skills, agent.SkillUpdate{Name: u.Name, Digest: u.Digest, Cause: u.Cause})
 	}
+	out.Lessons = view.Lessons()
 	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err
 }

@@ -177,7 +177,9 @@ func (in ModelInput) overflowed(spec *agent.Spec, err error) bool {
 // spec returns the run's Spec, changed for a summary.
 func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
-	if in.Summary != "" {
+	if in.Summary == loop.SummaryFinal { // an answer for people, in the agent's own form
+		s.Completion = agent.CompletionNatural
+	} else if in.Summary != "" {
 		s.Output, s.Completion = in.output(), agent.CompletionNatural
 	}
 	// A stop and a resume continue without their summary, so one attempt is enough.
@@ -192,22 +194,27 @@ func (in ModelInput) added(spec *agent.Spec) int { return len(in.note(spec)) + l
 
 // messages returns the conversation with the notebook and the note of this call.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
+	messages = slices.Clip(messages)
 	// A reply that the provider paused is continued from itself.
 	if n := len(messages); in.recital != "" && n > 0 && messages[n-1].Note != agent.NotePauseTurn {
 		shown := agent.TextMessage(agent.RoleUser, in.recital)
 		shown.Note = agent.NoteNotebook
-		messages = append(slices.Clip(messages), shown)
+		messages = append(messages, shown)
 	}
-	text := in.note(spec)
-	if text == "" {
-		return messages
+	if text := in.note(spec); text != "" {
+		note := agent.TextMessage(agent.RoleUser, text)
+		note.Note = agent.NoteResumed
+		if in.Summary != "" {
+			note.Note = agent.NoteSummary
+		}
+		messages = append(messages, note)
 	}
-	note := agent.TextMessage(agent.RoleUser, text)
-	note.Note = agent.NoteResumed
-	if in.Summary != "" {
-		note.Note = agent.NoteSummary
+	if in.Lessons != "" {
+		lessons := agent.TextMessage(agent.RoleUser, in.Lessons)
+		lessons.Note = agent.NoteLessons
+		messages = append(messages, lessons)
 	}
-	return append(slices.Clip(messages), note)
+	return messages
 }
 
 // partialReply returns what the model had said when its call was cancelled. It keeps the

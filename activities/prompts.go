@@ -14,6 +14,8 @@ func (in ModelInput) note(spec *agent.Spec) string {
 	switch in.Summary {
 	case loop.SummaryForHandoff:
 		return spec.Text(agent.TextSummaryHandoff)
+	case loop.SummaryFinal:
+		return spec.Text(agent.TextSummaryFinal)
 	case loop.SummaryOfAll:
 		return spec.Text(agent.TextSummaryAll)
 	case loop.SummaryOfOlder:

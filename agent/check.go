@@ -47,7 +47,7 @@ func (d Definition) Check() error {
 	if d.Daemon != nil && len(d.Require) > 0 {
 		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
-	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn())
+	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.LoopDetection.check(d.Name))
 }
 
 // checkTexts refuses control characters in texts that are shown to people: they can
@@ -85,11 +85,15 @@ func (d Definition) checkRules() error {
 		return Errorf(CodeInvalidInput, "agent %s: default must be allow, ask or deny, not %q", d.Name, d.Default).WithPath("default")
 	}
 	for _, b := range []struct {
-		path  string
-		value LimitAction
-	}{{"on_limit", d.OnLimit}, {"on_loop", d.OnLoop}} {
-		if b.value != "" && b.value != LimitActionFail && b.value != LimitActionAsk {
-			return Errorf(CodeInvalidInput, "agent %s: %s must be fail or ask, not %q", d.Name, b.path, b.value).WithPath(b.path)
+		path    string
+		value   LimitAction
+		actions []LimitAction
+	}{
+		{"on_limit", d.OnLimit, []LimitAction{LimitActionFail, LimitActionAsk, LimitActionFinalize}},
+		{"on_loop", d.OnLoop, []LimitAction{LimitActionFail, LimitActionAsk}},
+	} {
+		if b.value != "" && !slices.Contains(b.actions, b.value) {
+			return Errorf(CodeInvalidInput, "agent %s: %s must be one of %s, not %q", d.Name, b.path, listed(b.actions), b.value).WithPath(b.path)
 		}
 	}
 	for i, t := range d.ClientTools {
@@ -109,6 +113,9 @@ func (d Definition) checkRules() error {
 		}
 		if err := a.Limits.Check(); err != nil {
 			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
+		}
+		if a.Limits.Adaptive != nil {
+			return Errorf(CodeInvalidInput, "agent %s: agents[%d]: limits.adaptive belongs to the limits of agent %s itself", d.Name, i, a.Agent).WithPath("agents")
 		}
 	}
 	if err := d.AnswerTimeouts.check(); err != nil {

@@ -58,6 +58,7 @@ const (
 	CodeProviderError Code = "provider_error"
 	CodeBadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
 	CodeToolFailed    Code = "tool_failed"
+	CodeUnable        Code = "unable"       // the model said that it can't do its task
 	CodeChildFailed   Code = "child_failed" // a sub-agent's run could not be started
 	CodeWorkerLost    Code = "worker_lost"  // one call has crashed as many workers as it may
 	CodeFlowFailed    Code = "flow_failed"  // a flow's function returned an error, or panicked
@@ -117,6 +118,7 @@ var classes = map[Code]class{
 	CodeProviderError:      {1, 500, false},
 	CodeBadOutput:          {1, 500, false},
 	CodeToolFailed:         {1, 500, false},
+	CodeUnable:             {1, 500, false},
 	CodeChildFailed:        {1, 500, false},
 	CodeWorkerLost:         {1, 500, false},
 	CodeFlowFailed:         {1, 500, false},

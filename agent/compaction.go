@@ -82,5 +82,6 @@ const (
 	CompactedForOverflow = "overflow" // the provider refused the request as too long
 	CompactedForCarry    = "carry"    // the run was started with carry: compact
 	CompactedForResume   = "resume"   // the run was resumed from a summary
+	CompactedForRecovery = "recovery" // the agent's recovery names compact for a failure
 	CompactedForIdle     = "idle"     // the run is a daemon that compacts before it idles
 )

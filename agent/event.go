@@ -57,6 +57,8 @@ const (
 	EventSkillDeactivated EventType = "skill.deactivated" // the model reads them no longer, and its narrowing ends
 	EventSkillFailed      EventType = "skill.failed"      // a skill that matched or was named could not be read
 	EventNotebookUpdated  EventType = "notebook.updated"  // the model wrote a version of its notebook
+	EventLimitMoved       EventType = "limit.moved"       // an adaptive limit has another value
+	EventLessonLearned    EventType = "lesson.learned"    // a failure, for an agent that keeps lessons
 	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
 )
 
@@ -91,6 +93,8 @@ type Event struct {
 	// Matched are the skills that fit the task.
 	Matched  *SkillMatching `json:"matched,omitempty"`
 	Notebook *Notebook      `json:"notebook,omitempty"`
+	Moved    *LimitMove     `json:"moved,omitempty"`
+	Lesson   *Lesson        `json:"lesson,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -174,6 +178,8 @@ func (e Event) Size() int {
 		return frame + e.Request.size()
 	case e.Snapshot != nil:
 		return frame + sizeOf(e.Snapshot.StateChanges)
+	case e.Lesson != nil:
+		return frame + len(e.Lesson.Text)
 	case e.Delay != nil:
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:

@@ -1,18 +1,28 @@
 package agent
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
-// Handoff is what a stopped run leaves for whoever continues its work. It says what every
-// agent of the tree learned, the run's own first (docs/wire.md §6).
+// Handoff is what a run leaves for whoever continues its work: one that was stopped, or one that
+// failed and whose [Definition.Recovery] hands off. It says what every agent of the tree learned,
+// the run's own first (docs/wire.md §6).
 type Handoff struct {
-	V          int        `json:"v"`
-	Session    string     `json:"session"`
-	Run        string     `json:"run"`
-	Agent      string     `json:"agent"`
-	Status     Status     `json:"status"` // how this agent ended
-	Task       string     `json:"task"`
-	Reason     string     `json:"reason"`
-	Summary    string     `json:"summary"`
+	V       int    `json:"v"`
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	Agent   string `json:"agent"`
+	Status  Status `json:"status"` // how this agent ended
+	Task    string `json:"task"`
+	Reason  string `json:"reason"`
+	Summary string `json:"summary"`
+	// Rationale says why a failed run hands off, and Blockers what kept it from its task. Both
+	// are empty for a stopped run.
+	Rationale string   `json:"rationale,omitempty"`
+	Blockers  []string `json:"blockers,omitempty"`
+	// NextSteps are what the model suggests to do next.
+	NextSteps  []string   `json:"suggested_next_steps,omitempty"`
 	Done       []WorkItem `json:"done,omitempty"`
 	InFlight   []WorkItem `json:"in_flight,omitempty"`
 	NotStarted []WorkItem `json:"not_started,omitempty"`
@@ -102,7 +112,10 @@ func (h *Handoff) size() (n int) {
 		return 0
 	}
 	for one := range h.All() {
-		n += 1024 + len(one.Task) + len(one.Summary) + artifactsSize(one.Artifacts)
+		n += 1024 + len(one.Task) + len(one.Summary) + len(one.Rationale) + artifactsSize(one.Artifacts)
+		for _, text := range slices.Concat(one.Blockers, one.NextSteps) {
+			n += 8 + len(text)
+		}
 		for _, items := range [][]WorkItem{one.Done, one.InFlight, one.NotStarted, one.Failed} {
 			for _, i := range items {
 				n += 32 + len(i.What) + len(i.Ref)

@@ -25,6 +25,9 @@ type Limits struct {
 	// Depth is how many levels of runs may be below one another, at most 16; zero means 8. The
 	// call that would start a deeper run is refused.
 	Depth int `json:"depth,omitempty"`
+	// Adaptive is a limit of the run's own turns that moves with what the run does; nil for none.
+	// Only an agent's own limits have it: a start or a parent can't set it.
+	Adaptive *AdaptiveLimit `json:"adaptive,omitempty"`
 }
 
 // Bounds and defaults of what agents may start.
@@ -36,6 +39,10 @@ const (
 
 // WithDefaults returns l with every default filled in; turns is the profile's.
 func (l Limits) WithDefaults(turns int) Limits {
+	if l.Adaptive != nil { // its max wins over own_turns
+		l.Adaptive = l.Adaptive.withDefaults(l.OwnTurns)
+		l.OwnTurns = l.Adaptive.Max
+	}
 	if l.Turns == 0 {
 		l.OwnTurns = or(l.OwnTurns, turns)
 	}
@@ -61,5 +68,82 @@ func (l Limits) Check() error {
 	case l.Depth < 0 || l.Depth > maxDepth:
 		return Errorf(CodeInvalidInput, "limits.depth is %d; it may be 1 to %d", l.Depth, maxDepth).WithPath("limits.depth")
 	}
+	return l.Adaptive.check()
+}
+
+// AdaptiveLimit is a limit of the run's own turns that begins low and moves with what the run does.
+// All other limits hold beside it.
+type AdaptiveLimit struct {
+	// Initial is how many turns the run may take at first; zero means a quarter of Max, at least 1.
+	Initial int `json:"initial,omitempty"`
+	// Max is the most that the limit may become; zero means limits.own_turns, or 16 without it. It
+	// is the run's own_turns.
+	Max int `json:"max,omitempty"`
+	// ExtendBy is by how many turns the limit grows when it is reached, if the last turn had a
+	// successful tool call, if a tool of require was not used yet, or if a check refused the
+	// answer; zero means 2.
+	ExtendBy int `json:"extend_by,omitempty"`
+	// ShrinkBy is by how many turns the limit shrinks when two turns in a row had none of these;
+	// zero means that it does not shrink. One turn always stays.
+	ShrinkBy int `json:"shrink_by,omitempty"`
+}
+
+// defaultAdaptiveMax and defaultExtendBy are the defaults of an adaptive limit.
+const (
+	defaultAdaptiveMax = 16
+	defaultExtendBy    = 2
+)
+
+// withDefaults returns a with every default filled in; own is limits.own_turns.
+func (a AdaptiveLimit) withDefaults(own int) *AdaptiveLimit {
+	a.Max = or(or(a.Max, own), defaultAdaptiveMax)
+	a.Initial, a.ExtendBy = or(a.Initial, max(1, a.Max/4)), or(a.ExtendBy, defaultExtendBy)
+	return &a
+}
+
+func (a *AdaptiveLimit) check() error {
+	if a == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		path  string
+		value int
+	}{{"initial", a.Initial}, {"max", a.Max}, {"extend_by", a.ExtendBy}, {"shrink_by", a.ShrinkBy}} {
+		if f.value < 0 || f.value > maxAgents {
+			path := "limits.adaptive." + f.path
+			return Errorf(CodeInvalidInput, "%s is %d; it may be 1 to %d", path, f.value, maxAgents).WithPath(path)
+		}
+	}
+	if a.Max > 0 && a.Initial > a.Max {
+		return Errorf(CodeInvalidInput, "limits.adaptive.initial is %d, more than limits.adaptive.max, which is %d", a.Initial, a.Max).WithPath("limits.adaptive.initial")
+	}
 	return nil
+}
+
+// LimitMove is one move of an adaptive limit.
+type LimitMove struct {
+	Limit  string     `json:"limit"` // always "own_turns"
+	From   int        `json:"from"`
+	To     int        `json:"to"`
+	Reason MoveReason `json:"reason"`
+	Turn   int        `json:"turn"`
+}
+
+// MoveReason is why an adaptive limit moved.
+type MoveReason string
+
+// The reasons. The first three extend a limit.
+const (
+	MovedByToolCall MoveReason = "tool_call"     // the last turn had a successful tool call
+	MovedByVeto     MoveReason = "veto"          // a check refused the model's answer
+	MovedByMissing  MoveReason = "tool_required" // a tool of require was not used yet
+	MovedByStall    MoveReason = "stalled"       // two turns in a row did nothing of that
+)
+
+// AdaptiveBudget says how an adaptive limit moved.
+type AdaptiveBudget struct {
+	// Decisions are the last moves, at most 32.
+	Decisions      []LimitMove `json:"decisions"`
+	ExtensionsUsed int         `json:"extensions_used"`
+	FinalLimit     int         `json:"final_limit"`
 }

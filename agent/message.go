@@ -46,6 +46,10 @@ const (
 	NoteRepair Note = "repair" // the output does not fit its schema
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
+	// NoteRecovery follows a failure, as the agent's recovery says.
+	NoteRecovery Note = "recovery"
+	// NoteLessons lists what has failed. It ends each request, and is not stored.
+	NoteLessons Note = "lessons"
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
 	NoteResumed Note = "resumed"
 	NoteSummary Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files

@@ -147,7 +147,7 @@ type Outcome struct {
 	// model's answer names, of what its tools have shown, or those that a flow's function has
 	// returned. client.Client.File reads them.
 	Files []File `json:"files,omitempty"`
-	// Handoff is set if the run was stopped.
+	// Handoff is set if the run was stopped, or if it failed and its recovery hands off.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Artifacts are the last version of each artifact that the run knows: its own, those that the
 	// session's earlier runs left to it, and those of sub-agents that have ended, which are in
@@ -156,6 +156,8 @@ type Outcome struct {
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	ArtifactsLeft int        `json:"artifacts_left,omitempty"`
 	Error         *Error     `json:"error,omitempty"`
+	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
+	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 

@@ -59,11 +59,20 @@ type Definition struct {
 	Profile Profile `json:"profile,omitempty"`
 	// Limits are how much a run may use.
 	Limits Limits `json:"limits,omitzero"`
-	// OnLimit says what happens when a run reaches a limit: it fails, or it asks what to do.
+	// OnLimit says what happens when a run reaches a limit: it fails, asks what to do, or, at a
+	// limit of turns or time, gives the model one last reply (finalize).
 	OnLimit LimitAction `json:"on_limit,omitempty"`
 	// OnLoop says what happens when the model repeats one call again and again: the run
 	// fails, or it asks what to do.
 	OnLoop LimitAction `json:"on_loop,omitempty"`
+	// Recovery says what happens after failures, by their kind: retry, correct, ask, hand off.
+	// A kind that is not named has its default.
+	Recovery Recovery `json:"recovery,omitempty"`
+	// Lessons tells the model with each request what has failed in the session: the newest
+	// failure of each kind, five at most.
+	Lessons bool `json:"lessons,omitempty"`
+	// LoopDetection finds repetitions beside six equal calls in a row; on_loop says what follows.
+	LoopDetection LoopDetection `json:"loop_detection,omitzero"`
 	// Completion says what ends a run: a final text (natural), or a call of the tool finish
 	// (tool).
 	Completion Completion `json:"completion,omitempty"`
@@ -252,6 +261,9 @@ type LimitAction string
 const (
 	LimitActionFail LimitAction = "fail"
 	LimitActionAsk  LimitAction = "ask"
+	// LimitActionFinalize gives the model one last reply without tools, at a limit of turns or
+	// time. Then the run fails with a handoff. At other limits it means fail.
+	LimitActionFinalize LimitAction = "finalize"
 )
 
 // Completion says what ends a run.
@@ -265,6 +277,10 @@ const (
 
 // FinishTool is the tool that ends a run under completion "tool".
 const FinishTool = "finish"
+
+// ReturnUnableTool is the tool with which a model says that it can't do its task. An agent has it
+// if its recovery names [FailureUnable].
+const ReturnUnableTool = "return_unable"
 
 // Profile names a set of defaults.
 type Profile string

@@ -29,6 +29,7 @@ const (
 	TextSummaryAll           TextName = "summary_all"
 	TextSummaryOlder         TextName = "summary_older"
 	TextSummaryHandoff       TextName = "summary_handoff"
+	TextSummaryFinal         TextName = "summary_final"
 	TextLeftOut              TextName = "left_out"
 	TextAskUser              TextName = "tool_ask_user"
 	TextAwaitResumption      TextName = "tool_await_resumption"
@@ -86,6 +87,7 @@ var texts = []TextInfo{
 	{TextSummaryOlder, "asks for the summary that replaces the older part of a long conversation", "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
 		"Keep what the task is, what was done and found, what is decided, what is still to do, what images and documents show, and every name, number and path that may be needed. Answer with the summary alone.", maxText},
 	{TextSummaryHandoff, "asks for the summary of a stopped run. The answer's schema stays", handoffPrompt, maxText},
+	{TextSummaryFinal, "asks for the last reply of a run whose limit is reached, with the action finalize", "Your limit is reached: this is your last reply, and you have no tools any more. Give the answer to your task now, with what you have. Say what is missing.", maxText},
 	{TextLeftOut, "replaces the older part of a conversation that has no summary", "[The older part of the conversation is left out here, since it is too long for the model's window.]", maxText},
 	{TextAskUser, "describes the tool ask_user", "Ask the user a question that only they can answer. You are suspended until the answer comes. The answer is the result of this call. Other calls of the same turn are not made.", maxText},
 	{TextAwaitResumption, "describes the tool await_resumption", "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls of the same turn are not made.", maxText},

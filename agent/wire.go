@@ -95,6 +95,10 @@ func (e Event) rest() any {
 		return e.Migrated
 	case e.Delay != nil:
 		return e.Delay
+	case e.Moved != nil:
+		return e.Moved
+	case e.Lesson != nil:
+		return e.Lesson
 	case e.Extended != "":
 		return wireLimit{e.Extended}
 	}

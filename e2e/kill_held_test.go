@@ -29,6 +29,8 @@ func heldScript() *testsuite.Script {
 		testsuite.Reply{Match: "You were suspended", Calls: call("pay", map[string]any{"n": 1})},
 		testsuite.Reply{Match: `\Abuy`, Calls: call("pay", map[string]any{"n": 800})},
 		testsuite.Reply{Match: `\Alead`, Calls: []testsuite.Call{{Tool: "subagent__helper", Arguments: work}, {Tool: "subagent__helper", Arguments: work}}},
+		testsuite.Reply{Match: `\Areport`, Calls: call("subagent__helper", map[string]any{"task": "help", "background": true})},
+		testsuite.Reply{Match: `"status":"running"`, Calls: call(agent.ReturnUnableTool, map[string]any{"blockers": []string{"no key for the bank"}, "rationale": "Nobody can pay without it."})},
 		testsuite.Reply{Match: `\Ahelp`, Calls: call("linger", map[string]any{})},
 		testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"half of it"}`, Delay: 50 * time.Millisecond},
 		testsuite.Reply{Match: ".*", Text: "done"})
@@ -39,6 +41,7 @@ func heldAgents() []agent.Definition {
 		{Name: "asker", Model: "held", Tools: []string{agent.AskUserTool, "pay"}},
 		{Name: "buyer", Model: "held", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, Reason: "It costs."}}},
 		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}},
+		{Name: "reporter", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}, Lifecycle: true, Completion: agent.CompletionTool, Recovery: agent.Recovery{agent.FailureUnable: {Do: agent.RecoverHandoff}}},
 		{Name: "helper", Model: "held", Tools: []string{"linger"}},
 	}
 }

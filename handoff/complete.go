@@ -47,7 +47,8 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 		h.ConfidenceBy, h.SummarizedBy = agent.SummarizedByRule, agent.SummarizedByRule
 	}
 	// The limits come last, so that they hold for what the model said too.
-	h.Summary = cut(h.Summary, maxSummary)
+	h.Summary, h.Rationale = cut(h.Summary, maxSummary), cut(h.Rationale, maxText)
+	h.Blockers, h.NextSteps = textsOf(h.Blockers), textsOf(h.NextSteps)
 	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
 	h.NotStarted, h.Failed = itemsOf(h.Session, h.NotStarted), itemsOf(h.Session, h.Failed)
 	h.OpenQuestions, h.Decisions = textsOf(h.OpenQuestions), textsOf(h.Decisions)

@@ -31,6 +31,9 @@ func blocks(h agent.Handoff, number string) []string {
 		quote(h.Summary),
 		fmt.Sprintf("Summed up by %s. Confidence %.2f by %s.", inline(string(h.SummarizedBy)), h.Confidence, inline(string(h.ConfidenceBy))),
 	}
+	if h.Rationale != "" {
+		out = append(out, "**Why it hands off**", quote(h.Rationale))
+	}
 	for _, l := range lists(h) {
 		if len(l.entries) > 0 {
 			out = append(out, "**"+l.title+"**", bullets(l.entries))
@@ -61,6 +64,7 @@ type entries struct {
 
 func lists(h agent.Handoff) []entries {
 	return []entries{
+		{"Blockers", h.Blockers},
 		{"Done", each(h.Done, itemLine)},
 		{"In progress", each(h.InFlight, itemLine)},
 		{"Not started", each(h.NotStarted, itemLine)},
@@ -71,6 +75,7 @@ func lists(h agent.Handoff) []entries {
 		{"Artifacts", each(h.Artifacts, artifactLine)},
 		{"Decisions", h.Decisions},
 		{"Evidence", each(h.Evidence, evidenceLine)},
+		{"Suggested next steps", h.NextSteps},
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // FromOutcome returns the handoff of a child that left an outcome. A stopped child has
-// its own handoff. For any other it is made from the outcome. An outcome has neither the
+// its own handoff, and so has one whose recovery hands off. For any other it is made from the outcome. An outcome has neither the
 // child's task nor its remaining limits, so the parent passes the task; empty if it is
 // unknown.
 func FromOutcome(o agent.Outcome, task string) agent.Handoff {
-	if o.Status == agent.StatusStopped && o.Handoff != nil {
+	if o.Handoff != nil {
 		h := *o.Handoff
 		// The child wrote its handoff before its end. Names and numbers in the outcome
 		// are the final ones.

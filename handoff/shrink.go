@@ -26,7 +26,10 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	s.Reason = g.text("reason", h.Reason, min(room/8, 512))
 	s.Summary = g.text("summary", h.Summary, room/3)
 
+	s.Rationale = g.text("rationale", h.Rationale, min(room/8, 512))
+
 	g.lists = filled(h)
+	s.Blockers = grow(&g, "blockers", h.Blockers)
 	s.Failed = g.items("failed", h.Failed, h.Session)
 	s.InFlight = g.items("in flight", h.InFlight, h.Session)
 	s.NotStarted = g.items("not started", h.NotStarted, h.Session)
@@ -36,6 +39,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	s.Decisions = grow(&g, "decisions", h.Decisions)
 	s.Done = g.items("done", h.Done, h.Session)
 	s.Evidence = grow(&g, "evidence", h.Evidence)
+	s.NextSteps = grow(&g, "next steps", h.NextSteps)
 
 	if len(g.cut) == 0 {
 		g.cut = []string{"requests"} // the context of requests was left out
@@ -51,7 +55,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 func filled(h agent.Handoff) (n int) {
 	for _, entries := range []int{
 		len(h.Done), len(h.InFlight), len(h.NotStarted), len(h.Failed),
-		len(h.OpenQuestions), len(h.Requests), len(h.Decisions), len(h.Evidence), len(h.Artifacts),
+		len(h.OpenQuestions), len(h.Requests), len(h.Decisions), len(h.Evidence), len(h.Artifacts), len(h.Blockers), len(h.NextSteps),
 	} {
 		n += min(entries, 1)
 	}

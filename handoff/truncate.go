@@ -166,6 +166,7 @@ func bare(h agent.Handoff) agent.Handoff {
 		h.Summary = fmt.Sprintf("[cut: %d effects that nobody knows]", n)
 	}
 	h.Done, h.InFlight, h.NotStarted, h.Failed, h.Tree = nil, nil, nil, nil, agent.Tally{}
+	h.Rationale, h.Blockers, h.NextSteps = "", nil, nil
 	h.OpenQuestions, h.Requests, h.UnknownEffects, h.Evidence, h.Decisions, h.Artifacts = nil, nil, nil, nil, nil, nil
 	return h
 }

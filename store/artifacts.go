@@ -22,3 +22,16 @@ func artifacts(events []agent.Event) (list []agent.Artifact) {
 	}
 	return list
 }
+
+// Lessons returns what the runs of the view have learned, the newest last: see [agent.AddLesson].
+func (v *View) Lessons() (list []agent.Lesson) {
+	for _, e := range KnownEvents(v.events) {
+		switch {
+		case e.Started != nil && e.Started.Carry == agent.CarryReset:
+			list = nil
+		case e.Lesson != nil:
+			list = agent.AddLesson(list, *e.Lesson)
+		}
+	}
+	return list
+}

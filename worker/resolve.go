@@ -108,7 +108,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
+var ownNames = []string{agent.FinishTool, agent.ReturnUnableTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.

@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -20,8 +22,9 @@ func (c *cli) handoffCommand() *cobra.Command {
 		Use:   "handoff SESSION",
 		Short: "Print the handoff of a stopped run",
 		Long: `Handoff prints the handoff of the session's last stopped run and its sub-agents: what
-is done, what is left, what is unknown. It is JSON, or Markdown with --md. Another run
-can start with it (fermata run --briefing).`,
+is done, what is left, what is unknown. A run that failed has one, too, if its agent's
+recovery hands off. It is JSON, or Markdown with --md. Another run can start with it
+(fermata run --briefing).`,
 		Example: `  fermata handoff invoice-118 --md
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: exactArgs(1, "a session"),
@@ -53,7 +56,7 @@ func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Clie
 	return nil
 }
 
-// lastHandoff returns the handoff of the session's last stopped run.
+// lastHandoff returns the handoff of the session's last run that left one.
 func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*agent.Handoff, error) {
 	last, err := runs.Get(ctx, session)
 	if err != nil {
@@ -68,12 +71,16 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 		if l.Run == last.ID {
 			latest = l
 		}
-		// Only stopped runs write handoffs, and reading a result costs a request.
-		if l.Status != agent.StatusStopped {
+		// Only these runs write handoffs, and reading a result costs a request.
+		if l.Status != agent.StatusStopped && l.Status != agent.StatusFailed {
 			continue
 		}
 		var o agent.Outcome
-		if err := s.GetWorkflow(ctx, session, l.Run).Get(ctx, &o); err != nil {
+		err := s.GetWorkflow(ctx, session, l.Run).Get(ctx, &o)
+		if failed := new(temporal.WorkflowExecutionError); errors.As(err, &failed) {
+			o, err = durable.OutcomeOf(err), nil
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.FromRPC(err))
 		}
 		// A run that was stopped before it could write has none; an older one may.
@@ -89,5 +96,5 @@ func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
 		return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: only a stopped run writes one, and the last run is %s; for its answer: %s", session, cmp.Or(string(last), "not listed"), c.CommandLine("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: only a run that was stopped, or whose recovery hands off, writes one, and the last run is %s; for its answer: %s", session, cmp.Or(string(last), "not listed"), c.CommandLine("show %s", session))
 }

@@ -33,6 +33,10 @@ type ModelArgs struct {
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
 	// Note is a text at the end of the request, which is not in the log.
 	Note string `json:"note,omitempty"`
+	// Lessons ends the request, behind Note. The log does not have it.
+	Lessons string `json:"lessons,omitempty"`
+	// Skip is how many models of the chain are not asked, because they refused.
+	Skip int `json:"skip,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
 	// Skills are read before the model is called; nil for none.
@@ -201,7 +205,10 @@ func (s *step) seal(final bool) {
 // callModel calls the model with the conversation up to the event AskSeq of [Turn]. It fills in the
 // arguments that are the same for each call.
 func (s *step) callModel(m ModelArgs) {
-	m.Caller, m.AfterToolResult = s.caller(), len(s.Calls.ownCounts()) > 0
+	m.Caller, m.AfterToolResult, m.Skip = s.caller(), len(s.Calls.ownCounts()) > 0, s.Recovery.Skip
+	if m.Summary == "" {
+		m.Lessons = s.Lessons.text()
+	}
 	s.do(CallModel{ModelArgs: m, Seq: s.Turn.AskSeq})
 }
 

@@ -83,7 +83,7 @@ func briefingSize(b *agent.Handoff, count func(string) int) (n int) {
 
 // textsOf returns the texts of one agent's handoff.
 func textsOf(h *agent.Handoff) (all []string) {
-	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, string(h.SummarizedBy), string(h.ConfidenceBy))
+	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, h.Rationale, string(h.SummarizedBy), string(h.ConfidenceBy))
 	for _, items := range [][]agent.WorkItem{h.Done, h.InFlight, h.NotStarted, h.Failed} {
 		for _, i := range items {
 			all = append(all, i.What, i.Ref)
@@ -104,7 +104,7 @@ func textsOf(h *agent.Handoff) (all []string) {
 	for _, e := range h.Evidence {
 		all = append(all, e.Kind, e.Ref, e.Note)
 	}
-	return append(append(all, h.OpenQuestions...), h.Decisions...)
+	return slices.Concat(all, h.OpenQuestions, h.Decisions, h.Blockers, h.NextSteps)
 }
 
 func inputMessage(start *agent.Start, brief string) agent.Message {

@@ -239,13 +239,6 @@ func (s *step) workingTimePasses() bool {
 	return began && !s.outcomeDecided() && (!s.Suspensions.atRest() || !s.Holds.any() && s.Children.anyWorking())
 }
 
-// timeLimitEndsRun reports whether the run fails when its working time is over. With on_limit ask
-// a person is asked instead, before the next turn. An idle daemon that makes its summary has done
-// its work. A stop has a deadline of its own.
-func (s *step) timeLimitEndsRun() bool {
-	return !s.Budget.deadline().IsZero() && !s.idling() && s.End.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.LimitActionAsk)
-}
-
 // chargeReply charges a model call, with its failed attempts.
 func (s *step) chargeReply(r wire.Reply) {
 	s.Budget.setCharged(agent.Usage{})
@@ -327,6 +320,9 @@ func usageBeyond(u, guessed agent.Usage) agent.Usage {
 // renew renews the limit that a person has extended, and no other.
 func (s *step) renew(limit agent.Code) {
 	s.Budget.renew(limit, s.usedAmounts(), s.ownTurns())
+	if limit == agent.CodeLimitTurns {
+		s.Adaptive.renew()
+	}
 	s.record(agent.Event{Type: agent.EventLimitExtended, Extended: limit})
 }
 
@@ -335,6 +331,9 @@ func (s *step) renew(limit agent.Code) {
 func (s *step) renewAllLimits() {
 	s.Budget.renewAll(s.usedAmounts(), s.ownTurns())
 	s.Turn.resetCounts()
+	s.Recovery.resetAll()
+	s.Loops.reset()
+	s.Adaptive.renew()
 }
 
 // limitsUsed returns how much the run's tree has used of each of the run's own limits.

@@ -277,7 +277,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 		k.ResultSize += k.edits()
 	}
 	k.Request, k.Result, k.Malformed, k.Answers, k.Wait, k.Unknown = "", &r, "", nil, nil, ""
-	if k.Tool != agent.FinishTool { // its arguments are the run's output (see step.finish)
+	if k.Tool != agent.FinishTool && k.Tool != agent.ReturnUnableTool { // their arguments say how the run ends
 		k.Arguments, k.Files = nil, nil
 	}
 	c.measure(i)

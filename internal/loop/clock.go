@@ -87,7 +87,7 @@ func (s *step) timerFired() error {
 	s.endDueWaits()
 	s.advanceStop()
 	if !s.outcomeDecided() && s.timeLimitEndsRun() && reached(s.Budget.deadline(), s.At) {
-		s.fail(s.Budget.timeLimitError())
+		s.outOfTime()
 	}
 	return nil
 }

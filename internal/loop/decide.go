@@ -265,6 +265,7 @@ func (s *step) limitDecided(r Request, text string, said []agent.Part) {
 		return
 	}
 	s.renew(r.Cause)
+	s.Recovery.resetAll()
 	if len(said) > 0 {
 		s.steer(agent.Message{Role: agent.RoleUser, Parts: said})
 	}

@@ -168,6 +168,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), Started: s.Origin.Started, Ended: s.At,
 		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left, Report: s.report(),
 	}
+	o.AdaptiveBudget = s.adaptiveBudget()
 	fill(o)
 	fitOutcome(o, s.Parent.Start != nil)
 	s.End.setOutcome(o)
@@ -218,6 +219,7 @@ const (
 // fitOutcome cuts the text of an outcome that is too long. The log has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
+		o.AdaptiveBudget = nil
 		o.Citations = nil // the parent's model gets the text alone
 		o.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))
 	}

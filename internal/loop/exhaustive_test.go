@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,11 @@ const born = `begin-child {"parent":{"session":"s","run":"p"},"depth":1,"max_dep
 const bornWith = `begin-child {"parent":{"session":"s","run":"p"},"depth":1,"max_depth":2,"grant":{"tokens":40,"turns":3,"agents":2,"cost_usd":-1,"wall_clock":-1}}`
 
 const (
-	callsThree = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rule_matches":[[],[0],[0]]}`
-	asksTwice  = `calls ask_user {"question":"?"} | add {} | ask_user {"question":"Which?","choices":["a","b"]}`
-	parksOnTwo = `calls add {} | await_resumption {"reason":"why","conditions":{"any":[{"after":"2h"},{"event":{"topic":"t"}}]}}`
-	asOutput   = `replies {"finish":"tool_calls","output_error":"n is missing","parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{}}}]}`
+	callsThree  = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rule_matches":[[],[0],[0]]}`
+	asksTwice   = `calls ask_user {"question":"?"} | add {} | ask_user {"question":"Which?","choices":["a","b"]}`
+	parksOnTwo  = `calls add {} | await_resumption {"reason":"why","conditions":{"any":[{"after":"2h"},{"event":{"topic":"t"}}]}}`
+	callsDenied = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{}}}],"rule_matches":[[],[0]]}`
+	asOutput    = `replies {"finish":"tool_calls","output_error":"n is missing","parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{}}}]}`
 )
 
 // themes are the runs that are searched through.
@@ -122,6 +124,32 @@ var themes = []theme{
 	},
 }
 
+// themesOfPolicies are the runs whose agents name recovery, loop detection, lessons and a limit that adapts.
+var themesOfPolicies = []theme{
+	{
+		name: "recovery", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"completion":"tool","lessons":true,"limits":{"turns":4},"on_limit":"finalize","recovery":{"unable":"handoff","tool_error":{"do":"retry","then":"ask"},"no_progress":{"do":"correct","then":"handoff"},"loop":"handoff"}}`,
+		model: []string{
+			"calls add {}", `calls return_unable {"blockers":["b"],"rationale":"r"}`, "calls add {} | add {} | add {} | add {} | add {} | add {}",
+			`calls subagent__b {"task":"two","background":true}`, `replies {"finish":"content_filter","parts":[{"type":"text","text":"no"}]}`,
+		},
+		from: []string{
+			"calls subagent__b {\"task\":\"two\",\"background\":true}\nchild-started s/b-1\ncalls return_unable {\"blockers\":[\"b\"],\"rationale\":\"r\"}",
+			"calls subagent__b {\"task\":\"one\"} | add {}\nchild-started s/b-1",
+			"calls add {}\nresult t1.1 failed no\npause {}",
+		},
+	},
+	{
+		name: "recovery that asks", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"deny","tools":["pay"]}],"fallbacks":["n"],"limits":{"adaptive":{"initial":1,"max":3,"shrink_by":1},"wall_clock":"1m"},"loop_detection":{"cycles":2,"results":2,"parallel":2},"recovery":{"refusal":{"do":"fallback","then":"ask"},"provider":{"do":"retry","then":"handoff"},"loop":{"do":"compact","then":"ask"},"truncated":{"do":"correct","then":"handoff"},"policy_violation":"ask","limit_time":"finalize","limit_turns":"ask"}}`,
+		model: []string{
+			"calls add {}", callsDenied, "calls add {} | add {}", `replies {"finish":"content_filter","parts":[{"type":"text","text":"no"}]}`,
+			`replies {"finish":"length","parts":[{"type":"text","text":"no"}]}`, "fails provider_auth",
+		},
+		from: []string{"calls add {}\nresult t1.1 ok 1", callsDenied + "\nsealed", "calls add {}\nlong-history"},
+	},
+}
+
 // found is a place of a search and the way to it.
 type found struct {
 	place
@@ -166,7 +194,7 @@ func (t terse) FailNow()                          { t.of.FailNow() }
 // nothing, no state is a dead end, a cancel leads to an end, an old state is not
 // touched by what follows it, and one that went over the wire continues alike.
 func TestEveryInputAtEveryState(t *testing.T) {
-	for _, th := range themes {
+	for _, th := range slices.Concat(themes, themesOfPolicies) {
 		t.Run(th.name, func(t *testing.T) {
 			t.Parallel()
 			s := &search{t: terse{t}, theme: th, seen: map[string]bool{}, leads: map[string]bool{}}

@@ -100,6 +100,8 @@ type (
 		Tools  []agent.ToolCount
 		// Migrated is the session's state, if it had another version before.
 		Migrated *agent.Migrated
+		// Lessons are what the session's runs have learned, up to the point.
+		Lessons []agent.Lesson
 		// Artifacts are the last versions of the session's artifacts at the point.
 		Artifacts []agent.Artifact
 		// Skills are those that are active at the point, without their instructions.

@@ -170,6 +170,9 @@ func specJSONLen(spec agent.Spec) int {
 	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) + 2*verbFrame*len(spec.Prices) +
 		turnOptionsJSONLen(spec.Definition) + textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +
 		jsonLen(spec.Compaction.Instructions) + jsonLen(spec.ModelQueue) + policyJSONLen(spec.Policy)
+	for _, r := range spec.Recovery { //workflowcheck:ignore a sum has no order
+		n += verbFrame + jsonLen(r.Text)
+	}
 	for _, t := range spec.Toolset {
 		n += callFrame/4 + 2*jsonLen(t.Name) + textsJSONLen(t.Secrets) + temporalJSONLen(t.Temporal)
 		if t.Approval != nil {

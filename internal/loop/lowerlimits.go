@@ -8,6 +8,7 @@ func lowerLimits(l, o agent.Limits) agent.Limits {
 	return agent.Limits{
 		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
 		WallClock: tighter(l.WallClock, o.WallClock), Agents: tighter(l.Agents, o.Agents), Depth: tighter(l.Depth, o.Depth),
+		Adaptive: l.Adaptive,
 	}
 }
 

@@ -173,8 +173,8 @@ func (s *step) opened(in Opened) {
 	s.do(Publish{})
 	s.Budget.startClock(s.Origin.Started)
 	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, migrates the
-	// session's state, and reads which artifacts and active skills it has.
-	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0 || in.Counters.Skill > 0) && s.Origin.Start.Carry != agent.CarryReset
+	// session's state, and reads which artifacts, active skills and lessons it has.
+	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0 || in.Counters.Skill > 0 || in.Spec.Lessons && in.Counters.Lesson > 0) && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.TerminatedRuns) > 0 || old {
 		s.enterPhase(RunLocating)
 		s.Origin.Sources = in.Sources
@@ -207,6 +207,7 @@ func (s *step) located(in Located) {
 	s.Log.setChain(in.Chain)
 	s.Artifacts.inherit(in.Artifacts)
 	s.Skills.inherit(in.Skills)
+	s.inheritLessons(in.Lessons)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }
@@ -368,8 +369,7 @@ func (s *step) setLog(head string, seq, version int64, numbers remembered.Counte
 	s.Counters = numbers
 	s.Messages.inherit(receipts, in.Events)
 	s.Daemon.setWork(in.Unfinished)
-	// Holds of earlier runs have these numbers: none of them may stop an activity of this
-	// run.
+	// Holds of earlier runs have these numbers: none of them may stop an activity of this run.
 	if n := numbers.Hold; n > 0 {
 		s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	}

@@ -24,6 +24,7 @@ var parts = map[string][]string{
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
 	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
 	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "RunReport": {"runreport.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},
+	"Recovery": {"recovery.go"}, "FailureCount": {"recovery.go"}, "Failure": {"recovery.go"}, "Lessons": {"lessons.go"}, "Loops": {"loops.go"}, "ResultCount": {"loops.go"}, "Adaptive": {"adaptive.go"},
 }
 
 func TestOnlyAPartsOwnFileChangesIt(t *testing.T) {

@@ -85,14 +85,16 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 	switch {
 	// Before the calls: the arguments of the last one may be cut off.
 	case r.Finish == agent.FinishLength:
-		s.retryReply(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
+		s.truncated(m.Model)
 		return
 	case r.Finish == agent.FinishContentFilter:
 		if len(m.Parts) > 0 {
 			s.recordMessage(withoutCalls(m), m.Size())
 		}
 		s.recordTurnEnd()
-		s.failUnlessStopping(agent.Errorf(agent.CodeRefusal, "the model %s refused to answer: %s", m.Model, quote(m.Text())))
+		err := agent.Errorf(agent.CodeRefusal, "the model %s refused to answer: %s", m.Model, quote(m.Text()))
+		s.learn(agent.FailureRefusal, err)
+		s.recoverOrFail(agent.FailureRefusal, err)
 		return
 	case r.Finish == agent.FinishPauseTurn && len(m.Parts) > 0:
 		s.providerPaused(m)
@@ -103,6 +105,7 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 	}
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
+	s.Recovery.reset(agent.FailureProvider, agent.FailureRefusal, agent.FailureTruncated)
 	if calls := m.ToolCalls(); len(calls) > 0 {
 		s.dispatch(calls, in, grace)
 		return
@@ -185,8 +188,14 @@ func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 
 // repair asks for an answer that fits the output's schema, as often as Repairs allows.
 func (s *step) repair(fault string) {
-	if !s.Turn.repair(s.Spec.Repairs) {
-		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault))
+	err := agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
+	again := s.Turn.repair(s.Spec.Repairs)
+	s.vetoed()
+	if s.recoverFirst(agent.FailureBadOutput, err) {
+		return
+	}
+	if !again {
+		s.recoverOrFail(agent.FailureBadOutput, err)
 		return
 	}
 	s.recordOwnText(agent.NoteRepair, s.Spec.Text(agent.TextRepair, "fault", fault)+s.quoteOutput())
@@ -240,7 +249,7 @@ func (s *step) modelFailed(err *agent.Error) {
 		s.Turn.end()
 		s.holdForLostWorkers(err)
 	default:
-		s.failUnlessStopping(err)
+		s.providerFailed(err)
 	}
 }
 
@@ -257,6 +266,12 @@ func (s *step) failUnlessStopping(err *agent.Error) {
 // summaryReplied takes the model's reply to a request for a summary.
 func (s *step) summaryReplied(r wire.Reply) {
 	m := agent.Message{Parts: r.Parts}
+	if s.Turn.Summary == SummaryFinal && m.Text() != "" {
+		last := withoutCalls(s.message(r))
+		last.Partial = r.Finish == wire.FinishHeld
+		s.recordMessage(last, last.Size())
+		s.Turn.setText(last.Text())
+	}
 	text := m.Text()
 	if r.Finish == wire.FinishHeld {
 		text = "" // half a summary would replace the whole conversation
@@ -276,6 +291,8 @@ func (s *step) takeSummary(text string, files []agent.Part, c *agent.Compaction,
 	switch {
 	case s.Turn.Summary == SummaryForHandoff:
 		s.End.keepSummary(text)
+	case s.Turn.Summary == SummaryFinal: // the run's last text is the summary
+		s.End.keepSummary("")
 	case s.Turn.Summary == SummaryOfOlder:
 		s.compactionReplied(text, files, c, cancelled)
 	case s.End.Stopping != nil: // the handoff's summary follows

@@ -34,7 +34,9 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 		if c.Tool != agent.FinishTool {
 			s.Daemon.acted()
 		}
-		n := s.Turn.countRepeat(sameOf(in.Reply, i, c))
+		digest := sameOf(in.Reply, i, c)
+		s.Loops.called(digest, s.Spec.LoopDetection)
+		n := s.Turn.countRepeat(digest)
 		s.noteRepeat(c.Tool, n)
 		switch {
 		case n >= repeatLimit:
@@ -56,18 +58,22 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	case looping != "":
 		s.loopDetected(looping)
 		return
-	case stuck != "":
-		s.failStuck(stuck)
+	case stuck != nil:
+		s.recoverOrFail(agent.FailureNoProgress, stuck)
+		return
+	case s.otherLoop(calls, in.Reply):
 		return
 	// repair counts this error, also if one more try is allowed. A call of finish gets it as
 	// its result.
-	case r.OutputError != "" && !s.Turn.repair(s.Spec.Repairs):
-		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", r.OutputError))
+	case r.OutputError != "" && s.repairCall(r.OutputError):
 		return
 	}
 	// Before the rules: nobody is asked about a call that cannot be made.
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
+	if s.denied(rulings) {
+		return
+	}
 	s.showFiles(r.ShownFiles)
 	s.takeNotebook(r.Notebook)
 	s.searchTools(r.FoundTools)
@@ -81,11 +87,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 // loopDetected ends a run whose model repeats one call without end, or asks a person.
 func (s *step) loopDetected(tool string) {
 	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
-	// The run may continue after the answer, so the calls need results.
-	if s.Spec.OnLoop == agent.LimitActionAsk {
-		s.skipPending("the same call was made too often")
-	}
-	s.atLimit(err, s.Spec.OnLoop)
+	s.loops(err)
 }
 
 // rejectInvalid rejects the calls that are not made whatever the rules say.
@@ -132,6 +134,8 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 		text = "The arguments do not fit: " + r.OutputError + "." + s.quoteOutput()
 	case c.Tool == agent.FinishTool && s.hasFinishTool():
 		return agent.CallOK, "The work is done.", true
+	case c.Tool == agent.ReturnUnableTool && s.hasUnableTool():
+		return agent.CallOK, "Noted: you can't do the task.", true
 	default:
 		return "", "", false
 	}
@@ -167,26 +171,48 @@ func (s *step) endCalls() {
 	s.recordResults()
 	// Before Calls.clear: the checkpoint has the calls' state changes.
 	s.recordTurnEnd()
-	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
-		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
-	})
-	done, last := Call{}, s.stopsAfter()
-	if finish >= 0 {
-		done = s.Calls.List[finish]
-	}
+	done, unable := s.endingCalls()
+	last, calls := s.stopsAfter(), s.Calls.List
+	s.acted(calls)
 	s.Calls.clear()
 	s.Turn.end()
 	switch {
-	case finish < 0 && last == nil:
 	case s.End.Stopping != nil:
-		s.Daemon.keepWorkIf(false) // the work is done; messages that wait are recorded at the end
+		s.Daemon.keepWorkIf(done == nil && last == nil) // the work is done; messages that wait are recorded at the end
+		return
+	case done == nil && unable == nil && last == nil:
 	// A message that waits wins: the model continues, and has to make the call again.
 	case s.deliver(true):
-	case finish >= 0:
-		s.finish(done)
-	default:
+	case done != nil:
+		s.finish(*done)
+		return
+	case last != nil:
 		s.completeWith(*last)
+		return
+	default:
+		s.returnUnable(*unable)
+		return
 	}
+	if text := s.Recovery.takeNote(); text != "" {
+		s.recordNote(agent.NoteRecovery, text)
+	}
+	if !s.equalResults(calls) {
+		s.failedCalls(calls)
+	}
+}
+
+// endingCalls returns the calls of a turn that end the run: of finish, and of return_unable.
+func (s *step) endingCalls() (done, unable *Call) {
+	for _, c := range s.Calls.List {
+		switch {
+		case c.Result.Status != agent.CallOK:
+		case c.Tool == agent.FinishTool && s.hasFinishTool() && done == nil:
+			done = &c
+		case c.Tool == agent.ReturnUnableTool && s.hasUnableTool() && unable == nil:
+			unable = &c
+		}
+	}
+	return done, unable
 }
 
 // recordResults records the results as one message, in the order of the calls.
@@ -227,7 +253,12 @@ func (s *step) closeOpenCalls() {
 // callDigest returns a digest that is equal for calls that ask for the same, however their
 // JSON is written.
 func callDigest(c agent.ToolCall) string {
-	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
+	return digestOf(c.Tool, string(canonical(c.Arguments))+c.Malformed)
+}
+
+// digestOf returns a digest of a tool's name and a text.
+func digestOf(tool, text string) string {
+	sum := sha256.Sum256([]byte(tool + "\x00" + text))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -27,6 +27,10 @@ type State struct {
 
 	Log      Log      `json:"log"`
 	Turn     Turn     `json:"turn"`
+	Recovery Recovery `json:"recovery,omitzero"`
+	Lessons  Lessons  `json:"lessons,omitzero"`
+	Loops    Loops    `json:"loops,omitzero"`
+	Adaptive Adaptive `json:"adaptive,omitzero"`
 	Calls    Calls    `json:"calls,omitzero"`
 	Flow     Flow     `json:"flow,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
@@ -61,6 +65,10 @@ type State struct {
 func (s State) clone() State {
 	// It does not copy Log: appendEvent takes care of its tail, which may be long.
 	s.Calls = s.Calls.clone()
+	s.Recovery = s.Recovery.clone()
+	s.Lessons = s.Lessons.clone()
+	s.Loops = s.Loops.clone()
+	s.Adaptive = s.Adaptive.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
 	s.Messages = s.Messages.clone()

@@ -22,6 +22,8 @@ type Stopping struct {
 	// answered.
 	SummaryAsked bool   `json:"summary_asked,omitempty"`
 	SummaryText  string `json:"summary_text,omitempty"`
+	// Failure is why the run hands off; nil if somebody stops it.
+	Failure *Failure `json:"failure,omitempty"`
 	// Requests are the requests that the stop closed, for the handoff.
 	Requests []agent.Request `json:"requests,omitempty"`
 	// Approved are the calls that a person approved and that the stop prevented.
@@ -51,6 +53,12 @@ func (e *End) endToolTime() { e.Stopping.ToolsUntil = time.Time{} }
 
 // keepSummary keeps the model's summary; empty if it gave none.
 func (e *End) keepSummary(said string) { e.Stopping.SummaryAsked, e.Stopping.SummaryText = true, said }
+
+// failed makes the stop the handoff of a run that fails.
+func (e *End) failed(f Failure) {
+	e.Stopping.Failure = &f
+	e.Stopping.SummaryAsked = slices.Contains(silentHandoffs, f.Kind)
+}
 
 // addNotMade keeps a call that was approved and not made.
 func (e *End) addNotMade(i agent.WorkItem) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
@@ -187,6 +195,8 @@ func (s *step) summarizeAndDrain() {
 	p := s.End.Stopping
 	late := p.over(s.At)
 	switch {
+	case !p.SummaryAsked && s.Turn.N > 0 && !late && !s.isFlow() && p.Failure != nil && p.Failure.Final:
+		s.summarize(SummaryFinal)
 	case !p.SummaryAsked && s.Turn.N > 0 && !late && !s.isFlow():
 		s.summarize(SummaryForHandoff)
 	case s.Children.anyNotEnded() && !late:
@@ -204,6 +214,10 @@ func (s *step) makeHandoff() {
 
 // handoffMade ends the run with its handoff.
 func (s *step) handoffMade(h agent.Handoff) {
+	if f := s.End.Stopping.Failure; f != nil {
+		s.end(agent.StatusFailed, string(f.Error.Code), func(o *agent.Outcome) { o.Text, o.Error, o.Handoff = s.Turn.Text, s.withRun(f.Error), &h })
+		return
+	}
 	s.end(agent.StatusStopped, s.End.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Turn.Text, &h })
 }
 
@@ -213,6 +227,9 @@ func (s *step) knownHandoff() agent.Handoff {
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusStopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
 		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Remaining: s.remaining(),
 		Artifacts: slices.Clone(s.Artifacts.List),
+	}
+	if f := s.End.Stopping.Failure; f != nil {
+		h = f.of(h)
 	}
 	for _, t := range s.Calls.ownCounts() {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {

@@ -44,6 +44,9 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if spec.Completion == agent.CompletionTool {
 		tools = append(tools, finishTool(spec))
 	}
+	if _, named := spec.Recovery[agent.FailureUnable]; named && spec.Completion == agent.CompletionTool {
+		tools = append(tools, unableTool)
+	}
 	return tools
 }
 
@@ -64,6 +67,15 @@ func finishTool(spec agent.Spec) agent.ToolSpec {
 		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What you did, and the result"}},"required":["summary"]}`)
 	}
 	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: spec.Text(means), Input: output}
+}
+
+var unableTool = agent.ToolSpec{
+	Name: agent.ReturnUnableTool, Executor: agent.ExecutorRuntime,
+	Description: "Call this once, if you can't do the task. It ends your work, and what you say goes to whoever continues it.",
+	Input: json.RawMessage(`{"type":"object","properties":{"blockers":{"type":"array","items":{"type":"string"},"description":"What keeps you from the task, one by one"},` +
+		`"rationale":{"type":"string","description":"Why you can't go on"},` +
+		`"next_steps":{"type":"array","items":{"type":"string"},"description":"What somebody else could do next"}},` +
+		`"required":["blockers","rationale"],"additionalProperties":false}`),
 }
 
 // subAgentTool returns the tool that gives work to a sub-agent. Only an agent with lifecycle

@@ -128,6 +128,10 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s, goes on with %s", e.Started.Run, e.Started.Imported.Run)
 	case e.Started != nil:
 		return strings.TrimRight(" "+string(e.Started.Carry)+e.Started.Unrecovered, " ")
+	case e.Lesson != nil:
+		return fmt.Sprintf(" %s: %s", e.Lesson.Kind, oneLine(e.Lesson.Text))
+	case e.Moved != nil:
+		return fmt.Sprintf(" from %d to %d: %s", e.Moved.From, e.Moved.To, e.Moved.Reason)
 	case e.Extended != "":
 		return " " + string(e.Extended)
 	}
@@ -182,6 +186,12 @@ func effectText(e Effect) string {
 		}
 		if e.Note != "" {
 			text += ", noting " + strconv.Quote(oneLine(e.Note))
+		}
+		if e.Skip > 0 {
+			text += fmt.Sprintf(", without the first %d of the models", e.Skip)
+		}
+		if e.Lessons != "" {
+			text += ", ending with " + strconv.Quote(strings.Join(strings.Fields(e.Lessons), " "))
 		}
 		return text
 	case CallTool:

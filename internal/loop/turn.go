@@ -66,6 +66,7 @@ type Summary string
 // What summaries are for.
 const (
 	SummaryForHandoff Summary = "handoff" // for the handoff
+	SummaryFinal      Summary = "final"   // for people: the last reply of a run that reached a limit
 	SummaryOfAll      Summary = "all"     // for the run itself: replaces the whole conversation
 	SummaryOfOlder    Summary = "older"   // for the run itself: replaces the older part of the conversation
 )
@@ -167,6 +168,7 @@ func (t *Turn) setForceFit() { t.ForceFit = true }
 // nextTurn begins a turn and asks the model, or a flow's function.
 func (s *step) nextTurn() {
 	s.deliver(false)
+	s.startAdaptiveTurn()
 	s.Turn.next()
 	s.Budget.startTurn()
 	s.record(agent.Event{Type: agent.EventTurnStarted})
@@ -223,13 +225,4 @@ func (s *step) summarizeFirst() {
 	if s.Turn.N > 0 && s.Turn.SummaryReason == "" && !s.isFlow() {
 		s.Turn.summarizeFirst(agent.CompactedForResume)
 	}
-}
-
-// atLimit fails the run at a limit, or asks a person.
-func (s *step) atLimit(err *agent.Error, on agent.LimitAction) {
-	if on == agent.LimitActionAsk {
-		s.askLimit(err)
-		return
-	}
-	s.fail(err)
 }

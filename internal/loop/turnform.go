@@ -22,9 +22,9 @@ func (s *step) correctForm(r wire.Reply, text string) (corrected bool) {
 	policy := s.Spec.TurnPolicy
 	switch {
 	case s.Spec.Completion == agent.CompletionTool:
-		s.nudge("without calling a tool; it must call \"finish\" to end", cmp.Or(s.Spec.Nudge, s.Spec.Text(agent.TextNudge)))
+		s.nudge("without calling a tool; it must call \"finish\" to end", s.nudgeText())
 	case s.Spec.Sentinel() != "" && !marked:
-		s.nudge("with neither a tool call nor the text that marks the end", cmp.Or(s.Spec.Nudge, s.Spec.Text(agent.TextNudgeSentinel, "sentinel", s.Spec.Sentinel())))
+		s.nudge("with neither a tool call nor the text that marks the end", s.nudgeText())
 	case policy != nil && policy.RequireAction && !marked:
 		s.nudge("without calling a tool", s.Spec.Text(agent.TextRequireAction))
 	case s.exceedsProse(visible) && r.Output == nil:
@@ -35,18 +35,29 @@ func (s *step) correctForm(r wire.Reply, text string) (corrected bool) {
 	return true
 }
 
+// nudgeText answers a reply that may not end the run.
+func (s *step) nudgeText() string {
+	if s.Spec.Completion != agent.CompletionTool && s.Spec.Sentinel() != "" {
+		return cmp.Or(s.Spec.Nudge, s.Spec.Text(agent.TextNudgeSentinel, "sentinel", s.Spec.Sentinel()))
+	}
+	return cmp.Or(s.Spec.Nudge, s.Spec.Text(agent.TextNudge))
+}
+
 // nudge asks the model for another reply, as often in a row as the Spec allows. how says in the
 // run's error what was wrong with the replies.
 func (s *step) nudge(how, text string) {
-	if !s.Turn.nudge(s.Spec.Nudges) {
-		s.failStuck(how)
-		return
+	again := s.Turn.nudge(s.Spec.Nudges)
+	switch err := s.stuck(how); {
+	case s.recoverFirst(agent.FailureNoProgress, err):
+	case !again:
+		s.recoverOrFail(agent.FailureNoProgress, err)
+	default:
+		s.recordOwnText(agent.NoteNudge, text)
 	}
-	s.recordOwnText(agent.NoteNudge, text)
 }
 
-func (s *step) failStuck(how string) {
-	s.fail(agent.Errorf(agent.CodeStuck, "the model answered %d times in a row %s", s.Turn.Nudged, how))
+func (s *step) stuck(how string) *agent.Error {
+	return agent.Errorf(agent.CodeStuck, "the model answered %d times in a row %s", s.Turn.Nudged, how)
 }
 
 // exceedsProse reports whether a text has more characters than the Spec allows.
@@ -61,26 +72,27 @@ func (s *step) proseText(name agent.TextName, text string) string {
 
 // checkForm counts a reply with calls that has another form than the agent's, and says so to the
 // model. If too many came in a row, it returns what was wrong with them.
-func (s *step) checkForm(r wire.Reply) (stuck string) {
-	text := agent.Message{Parts: r.Parts}.Text()
+func (s *step) checkForm(r wire.Reply) *agent.Error {
+	text, how := agent.Message{Parts: r.Parts}.Text(), ""
 	if r.TextCalls {
 		s.Turn.countTextCalls()
 		s.noteTextCalls(r)
 	}
 	switch {
 	case s.refusesTextCalls(r): // each call gets a result that says so
-		stuck = "with tool calls that are written as text"
+		how = "with tool calls that are written as text"
 	case s.exceedsProse(text):
 		s.Calls.remark(len(s.Calls.List)-1, s.proseText(agent.TextMaxProseWithCalls, text))
-		stuck = "with more text beside its calls than turn_policy.max_prose_chars allows"
+		how = "with more text beside its calls than turn_policy.max_prose_chars allows"
 	default:
 		s.Turn.acted()
-		return ""
+		s.Recovery.reset(agent.FailureNoProgress)
+		return nil
 	}
 	if s.Turn.nudge(s.Spec.Nudges) {
-		return ""
+		return nil
 	}
-	return stuck
+	return s.stuck(how)
 }
 
 // refusesTextCalls reports whether the calls of a reply are not made because the model wrote them as

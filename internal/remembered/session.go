@@ -21,6 +21,8 @@ type Counters struct {
 	// Principal is who started the session, for the tool memory: the first who ran an agent that has
 	// it. It never changes, so nobody who sends a later message brings another memory into it.
 	Principal string `json:"principal,omitempty"`
+	// Lesson is how many lessons the session's runs have learned.
+	Lesson int `json:"lesson,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

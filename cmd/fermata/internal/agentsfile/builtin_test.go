@@ -40,6 +40,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 	own := map[string]agent.ToolSpec{}
 	for _, spec := range loop.OwnTools(agent.Spec{Definition: agent.Definition{
 		Tools: ownTools, Agents: []agent.SubAgent{{Agent: anyAgent}}, Lifecycle: true, Completion: agent.CompletionTool, ToolSearch: &agent.ToolSearch{}, Notebook: &agent.NotebookPolicy{},
+		Recovery: agent.Recovery{agent.FailureUnable: {Do: agent.RecoverHandoff}},
 	}}) {
 		own[spec.Name] = spec
 	}
@@ -62,7 +63,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
 		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},
-		{"Ending", "An agent has it with `completion: tool`. If the agent has an `output` schema, that is the schema of the arguments.", take(agent.FinishTool)},
+		{"Ending", "An agent has them with `completion: tool`; `return_unable` needs [`recovery.unable`](recovery.md), too. If the agent has an `output` schema, that is the schema of the arguments of `finish`.", take(agent.FinishTool, agent.ReturnUnableTool)},
 		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too.", take(children...)},
 		{"MCP servers", "An agent with `mcp:SERVER` has all tools of that server. With `resources: true` it has three more, if the server has resources or prompts. A server with `oauth` that lists its tools only to people who have signed in has `SERVER__sign_in` until then.", serverSpecs(t)},
 	}

@@ -31,6 +31,9 @@ var groups = []group{
 	{reflect.TypeFor[document](), "", "The file", ""},
 	{reflect.TypeFor[agent.Definition](), "agent", "An agent", "agents.NAME"},
 	{reflect.TypeFor[agent.Limits](), "limits", "Limits", "agents.NAME.limits"},
+	{reflect.TypeFor[agent.AdaptiveLimit](), "adaptive_limit", "An adaptive limit", "agents.NAME.limits.adaptive"},
+	{reflect.TypeFor[agent.Remedy](), "remedy", "A remedy", "agents.NAME.recovery.KIND"},
+	{reflect.TypeFor[agent.LoopDetection](), "loop_detection", "Loop detection", "agents.NAME.loop_detection"},
 	{reflect.TypeFor[agent.Rule](), "rule", "A rule", "agents.NAME.rules[]"},
 	{reflect.TypeFor[agent.AnswerTimeouts](), "answer_timeouts", "Answer timeouts", "agents.NAME.answer_timeouts"},
 	{reflect.TypeFor[agent.SubAgent](), "sub_agent", "A sub-agent", "agents.NAME.agents[]"},
@@ -64,15 +67,18 @@ var groups = []group{
 // parser.
 var (
 	required = map[string][]string{
-		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
 	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1}
-	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
+	most  = map[string]float64{"remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
+		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last"}
 	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
+		"agent.on_loop": {string(agent.LimitActionFail), string(agent.LimitActionAsk)}, "flow.on_limit": {string(agent.LimitActionFail), string(agent.LimitActionAsk)},
+		"remedy.then":  {string(agent.RecoverAsk), string(agent.RecoverHandoff), string(agent.RecoverFail)},
 		"rule.confirm": {agent.ConfirmDigest}, "approval.confirm": {agent.ConfirmDigest},
 		"rule.default": {agent.DefaultReject, agent.DefaultApprove}, "approval.default": {agent.DefaultReject, agent.DefaultApprove},
 		"step.confirm":   {agent.ConfirmDigest},
@@ -86,8 +92,8 @@ var (
 	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
 		".agents": {Pattern: agentName}, ".flows": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
-		"agent.texts": {Enum: anys(textNames())},
-		".models":     {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
+		"agent.recovery": {Enum: kindsOfFailures()}, "agent.texts": {Enum: anys(textNames())},
+		".models": {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
 	}
 )
 
@@ -164,6 +170,8 @@ func (g *generator) whole() *jsonschema.Schema {
 	// The YAML language server reports an anyOf of true and an object wrongly.
 	approval := root.Defs["approval"]
 	approval.Type, approval.Types, approval.Not = "", []string{"object", "boolean"}, &jsonschema.Schema{Const: jsonschema.Ptr[any](false)}
+	remedy := root.Defs["remedy"] // or the name of an action
+	remedy.Type, remedy.Types, remedy.Pattern = "", []string{"object", "string"}, "^("+strings.Join(textsIn(remedy.Properties["do"].Enum), "|")+")$"
 	root.Defs["duration"] = &jsonschema.Schema{
 		Type: "string", Description: "A time above zero, such as 90s, 1h30m or 7d.", Pattern: duration, AllOf: []*jsonschema.Schema{{Pattern: "[1-9]"}},
 	}
@@ -193,6 +201,20 @@ func byKind() (all, one []*jsonschema.Schema) {
 		all = append(all, &jsonschema.Schema{If: has, Then: &jsonschema.Schema{Required: required["step."+kind], PropertyNames: &jsonschema.Schema{Enum: anys(keys)}}})
 	}
 	return all, one
+}
+
+func kindsOfFailures() (out []any) {
+	for _, kind := range agent.FailureKinds() {
+		out = append(out, string(kind))
+	}
+	return out
+}
+
+func textsIn(list []any) (out []string) {
+	for _, v := range list {
+		out = append(out, v.(string))
+	}
+	return out
 }
 
 func anys(list []string) (out []any) {

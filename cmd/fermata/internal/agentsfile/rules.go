@@ -144,7 +144,7 @@ func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) 
 
 // checkClientTools reports names that another tool has.
 func checkClientTools(c *checker, e entry, def agent.Definition) {
-	taken := slices.Concat(toolNames, []string{agent.FinishTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool})
+	taken := slices.Concat(toolNames, []string{agent.FinishTool, agent.ReturnUnableTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool})
 	for i, t := range def.ClientTools {
 		at := fmt.Sprintf("client_tools[%d]", i)
 		if slices.Contains(taken, t.Name) || strings.Contains(t.Name, tool.Separator) || strings.HasPrefix(t.Name, lifecyclePrefix) {
@@ -234,7 +234,7 @@ func (f *File) Approvals() map[string]agent.ToolApproval { return f.asks }
 
 // knownTools returns the names that rules and ceilings may use.
 func (f *File) knownTools() []string {
-	known := slices.Concat(toolNames, []string{agent.FinishTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool})
+	known := slices.Concat(toolNames, []string{agent.FinishTool, agent.ReturnUnableTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool})
 	for _, what := range []string{"list", "wait", "pause", "resume", "stop"} {
 		known = append(known, lifecyclePrefix+what)
 	}

@@ -88,9 +88,9 @@ func TestFaultsOfRules(t *testing.T) {
 		{"a rule's unknown field", "    rules:\n      - {do: ask, approver: [a]}\n", []string{"fermata.yaml:5: agents.a.rules[0].approver is not known here; did you mean \"approvers\"?"}},
 		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here; did you mean \"tools\"?"}},
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
-			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "shell_run"?`,
-			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
-			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "fs_read"?`,
+			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "shell_run"?`,
+			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "fs_read"?`,
 		}},
 		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments.type has \"7\"; the types are object, array, string, number, integer, boolean, null"}},
 		{"schemas without end", "    rules: [{do: deny, arguments: {$ref: '#'}}]\n    client_tools: [{name: pay, input: {allOf: [{$Ref: '#'}]}}]\n    output: {type: object, properties: {a: {$ref: '#/properties/a'}}}\n", []string{
@@ -122,7 +122,7 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:6: agents.a.agents[0]: b has tools that a lacks (shell_run); list in its tools which of them it may use, "*" for all`,
 		}},
 		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
-		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},
+		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be one of fail, ask, finalize, not "shout"`}},
 		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle must be true or false, not string"}},
 	}
 	for _, tt := range tests {

@@ -129,8 +129,8 @@ func (t *Printer) aside(e agent.Event) {
 		t.note("  saved %s", Artifact(e.Artifact))
 	case agent.EventNotebookUpdated:
 		t.note("  the notebook has version %d", e.Notebook.Version)
-	case agent.EventLimitExtended:
-		t.note("%s is renewed", e.Extended)
+	case agent.EventLimitExtended, agent.EventLimitMoved, agent.EventLessonLearned:
+		t.policy(e)
 	case agent.EventVerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
 			t.note("%s", untrusted.Line(r.Error.Message, maxAsked))

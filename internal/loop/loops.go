@@ -1,0 +1,122 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
+)
+
+// Loops is the part that finds the repetitions that the Spec's loop_detection names. It is zero if
+// that names none. [Turn] counts equal calls in a row, which every run looks for.
+type Loops struct {
+	// Calls are the digests of the last calls, the newest last; as many as the longest cycle needs.
+	Calls []string `json:"calls,omitempty"`
+	// Results count equal results in a row, by tool.
+	Results []ResultCount `json:"results,omitempty"`
+}
+
+// ResultCount is how often in a row a tool has returned the same result.
+type ResultCount struct {
+	Tool   string `json:"tool"`
+	Digest string `json:"digest"`
+	N      int    `json:"n"`
+}
+
+// longestCycle is how many calls a cycle may have. maxResultCounts bounds the tools whose results
+// are counted: the one that was called longest ago is dropped.
+const (
+	shortestCycle   = 2
+	longestCycle    = 3
+	maxResultCounts = 32
+)
+
+func (l Loops) clone() Loops {
+	l.Calls, l.Results = slices.Clip(l.Calls), slices.Clone(l.Results)
+	return l
+}
+
+// reset forgets all calls and results.
+func (l *Loops) reset() { *l = Loops{} }
+
+// called remembers a call by its digest.
+func (l *Loops) called(digest string, d agent.LoopDetection) {
+	if d.Cycles == 0 {
+		return
+	}
+	l.Calls = append(l.Calls, digest)
+	l.Calls = slices.Clone(l.Calls[max(0, len(l.Calls)-longestCycle*d.Cycles):])
+}
+
+// cycle returns the length of the cycle that the last calls have repeated that many times; zero if
+// there is none. Equal calls alone are no cycle: they are counted elsewhere.
+func (l *Loops) cycle(rounds int) int {
+	for length := shortestCycle; rounds > 0 && length <= longestCycle; length++ {
+		n := len(l.Calls) - length*rounds
+		if n < 0 {
+			continue
+		}
+		last := l.Calls[n:]
+		repeats := !slices.ContainsFunc(last, func(d string) bool { return d != last[0] })
+		for i := length; i < len(last) && !repeats; i++ {
+			repeats = last[i] != last[i-length]
+		}
+		if !repeats {
+			return length
+		}
+	}
+	return 0
+}
+
+// returned counts a tool's result, and returns how often in a row it was the same.
+func (l *Loops) returned(tool, digest string) int {
+	c := ResultCount{Tool: tool, Digest: digest}
+	if i := slices.IndexFunc(l.Results, func(o ResultCount) bool { return o.Tool == tool }); i >= 0 {
+		if l.Results[i].Digest == digest {
+			c.N = l.Results[i].N
+		}
+		l.Results = slices.Delete(l.Results, i, i+1)
+	}
+	c.N++
+	l.Results = append(l.Results, c)
+	l.Results = l.Results[max(0, len(l.Results)-maxResultCounts):]
+	return c.N
+}
+
+// otherLoop looks for cycles, and for equal calls in one reply. It reports whether it found a loop.
+func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
+	d := s.Spec.LoopDetection
+	if n := s.Loops.cycle(d.Cycles); n > 0 {
+		s.loops(agent.Errorf(agent.CodeLoopDetected, "the model made the same %d calls in the same order %d times in a row (loop_detection.cycles)", n, d.Cycles))
+		return true
+	}
+	equal := map[string]int{}
+	for i, c := range calls {
+		same := ""
+		if d.Parallel > 0 {
+			same = sameOf(r, i, c)
+		}
+		if equal[same]++; same != "" && equal[same] >= d.Parallel {
+			s.loops(agent.Errorf(agent.CodeLoopDetected, "one reply of the model has %d equal calls of %s (loop_detection.parallel)", d.Parallel, c.Tool))
+			return true
+		}
+	}
+	return false
+}
+
+// equalResults looks for a tool that returns the same again and again, in the calls of a turn that
+// is over. It reports whether it found a loop.
+func (s *step) equalResults(calls []Call) bool {
+	most := s.Spec.LoopDetection.Results
+	for _, c := range calls {
+		if most == 0 || c.Result.Status != agent.CallOK && c.Result.Status != agent.CallFailed {
+			continue
+		}
+		if n := s.Loops.returned(c.Tool, digestOf(c.Tool, c.Result.Text)); n >= most {
+			s.Loops.reset() // the run may go on, and only new results count then
+			s.loops(agent.Errorf(agent.CodeLoopDetected, "the tool %s returned the same result %d times in a row (loop_detection.results)", c.Tool, most))
+			return true
+		}
+	}
+	return false
+}

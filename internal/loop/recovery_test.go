@@ -1,0 +1,103 @@
+package loop
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// stateAfter plays the inputs of a story, and returns the state.
+func stateAfter(t *testing.T, inputs ...string) State {
+	t.Helper()
+	p := &player{t: t}
+	for _, line := range inputs {
+		p.line(line)
+	}
+	return p.state
+}
+
+// The handoff of a failure says why, and what kept the run from its task (PA-71).
+func TestTheHandoffOfAFailure(t *testing.T) {
+	s := stateAfter(t, "begin go", `opened {"recovery":{"loop":"handoff"},"toolset":[{"name":"add"}]}`, "calls "+strings.Repeat("add {} | ", 5)+"add {}", `says {"summary":"tried"}`)
+	h := (&step{State: s}).knownHandoff()
+	require.Equal(t, agent.StatusFailed, h.Status)
+	require.Equal(t, "loop_detected", h.Reason)
+	require.Equal(t, []string{"the model made the same call of add 6 times in a row"}, h.Blockers)
+	require.Contains(t, h.Rationale, "kind loop")
+
+	s = stateAfter(t, "begin go", `opened {"completion":"tool","recovery":{"unable":"handoff"}}`,
+		`calls return_unable {"blockers":["no key","no time"],"rationale":"Nobody can pay.","next_steps":["get a key"]}`)
+	h = (&step{State: s}).knownHandoff()
+	require.Equal(t, []string{"no key", "no time"}, h.Blockers)
+	require.Equal(t, []string{"get a key"}, h.NextSteps)
+	require.Equal(t, "Nobody can pay.", h.Rationale)
+	require.Equal(t, "Nobody can pay.", h.Summary, "no model is asked for another one")
+}
+
+// What a model says with return_unable is bounded.
+func TestUnableIsBounded(t *testing.T) {
+	long := strings.Repeat("\x01", 100_000)
+	raw, err := json.Marshal(map[string]any{"blockers": strings.Split(strings.Repeat(long[:2000]+" ", 50), " "), "rationale": long})
+	require.NoError(t, err)
+	u := readUnable(raw)
+	require.Len(t, u.Blockers, maxUnableTexts)
+	require.LessOrEqual(t, written(u), maxUnableTexts*(maxUnableText+3)+maxReason+100)
+	require.LessOrEqual(t, len(readUnable(json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`)).Rationale), maxReason)
+}
+
+// The outcome lists how the limit moved: two extensions are two decisions (HA-36). What is reported
+// as the limit is its max, which wins over own_turns (HA-68). Without the option it lists nothing.
+func TestTheOutcomeListsMoves(t *testing.T) {
+	lines := []string{"begin go", `opened {"limits":{"own_turns":3,"adaptive":{"initial":1,"max":9,"extend_by":1}},"toolset":[{"name":"add"}]}`,
+		`calls add {"a":1}`, "result t1.1 ok 1", `calls add {"a":2}`, "result t2.1 ok 2"}
+	s := stateAfter(t, lines...)
+	require.Equal(t, &agent.Used[int]{Used: 3, Max: 9}, s.limitsUsed(s.Turn.Asked).OwnTurns)
+	s = stateAfter(t, append(lines, "says done")...)
+	require.Equal(t, &agent.AdaptiveBudget{ExtensionsUsed: 2, FinalLimit: 3, Decisions: []agent.LimitMove{
+		{Limit: "own_turns", From: 1, To: 2, Reason: agent.MovedByToolCall, Turn: 1}, {Limit: "own_turns", From: 2, To: 3, Reason: agent.MovedByToolCall, Turn: 2},
+	}}, s.End.Outcome.AdaptiveBudget)
+	s = stateAfter(t, "begin go", `opened {}`, "says done")
+	require.Nil(t, s.End.Outcome.AdaptiveBudget)
+}
+
+// However often a limit moves, the state and the outcome have the last 32 moves.
+func TestMovesAreBounded(t *testing.T) {
+	a := Adaptive{}
+	for i := range 100 {
+		a.move(agent.LimitMove{From: i, To: i + 1})
+	}
+	require.Len(t, a.Moves, maxMoves)
+	require.Equal(t, 100, a.Moves[maxMoves-1].To)
+	require.Equal(t, 100, a.Extensions)
+}
+
+// A run whose agent names none of the policies has nothing of them in its state.
+func TestNothingIsKeptUnlessNamed(t *testing.T) {
+	s := stateAfter(t, "begin go", `opened {"toolset":[{"name":"add"}]}`, `calls add {} | add {}`, "result t1.1 failed no", "result t1.2 ok 1", "calls nope {}")
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	for _, part := range []string{"recovery", "lessons", "loops", "adaptive", "lesson"} {
+		require.NotContains(t, string(raw), `"`+part+`"`)
+	}
+}
+
+// A new run of the session begins with the lessons of the earlier ones, if it asks for them.
+func TestLessonsOfEarlierRuns(t *testing.T) {
+	first := stateAfter(t, "begin go", `opened {"lessons":true,"toolset":[{"name":"add"}]}`, "calls add {}", "result t1.1 failed no", "says done", "sealed")
+	require.Equal(t, 1, first.Counters.Lesson)
+	p := &player{t: t, ended: exported(t, first)}
+	p.line("begin again")
+	p.line(`opened {"lessons":true}`)
+	require.Equal(t, RunLocating, p.state.Phase, "the lessons are in the log")
+	p.step(Located{Head: "h", Seq: p.ended.Log.Seq, Version: 1, Counters: p.ended.Counters, Lessons: first.Lessons.List})
+	require.Contains(t, p.out.String(), "ending with")
+
+	p = &player{t: t, ended: exported(t, first)}
+	p.line("begin again")
+	p.line(`opened {}`)
+	require.Equal(t, TurnAsking, p.state.Turn.Phase, "another agent of the session reads no log for them")
+}

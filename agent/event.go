@@ -52,6 +52,8 @@ const (
 	EventStateMigrated EventType = "state.migrated" // the session's state was migrated to the version of the run's agent
 	EventToolsChanged  EventType = "tools.changed"  // a source of tools has other tools now
 	EventArtifactSaved EventType = "artifact.saved" // a call saved a version of an artifact
+	EventCheckStarted  EventType = "check.started"  // a check of what the run has done begins
+	EventCheckDone     EventType = "check.done"     // a check has given its verdict, or was not finished
 	EventVerbRefused   EventType = "verb.refused"   // a signal was refused, and its sender could not be answered
 )
 
@@ -82,6 +84,7 @@ type Event struct {
 	Delay       *Delay        `json:"delay,omitempty"`
 	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
 	Artifact    *Artifact     `json:"artifact,omitempty"`
+	Check       *CheckUpdate  `json:"check,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -165,6 +168,8 @@ func (e Event) Size() int {
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:
 		return frame + sizeOf(e.Migrated.State)
+	case e.Check != nil:
+		return 2*frame + e.Check.size()
 	case e.Suspension != nil:
 		n := 2 * frame
 		for _, r := range e.Suspension.Requests {

@@ -149,6 +149,8 @@ type Outcome struct {
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	ArtifactsLeft int        `json:"artifacts_left,omitempty"`
 	Error         *Error     `json:"error,omitempty"`
+	// Verify counts the checks; nil if the agent has none.
+	Verify *CheckCount `json:"verify,omitempty"`
 	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 

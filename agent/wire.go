@@ -85,6 +85,8 @@ func (e Event) rest() any {
 		return e.Refusal
 	case e.Artifact != nil:
 		return e.Artifact
+	case e.Check != nil:
+		return e.Check
 	case e.Forked != nil:
 		return e.Forked
 	case e.ToolsChange != nil:

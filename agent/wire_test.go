@@ -46,7 +46,7 @@ func samples() map[EventType]Event {
 		EventRequestOpened: {Request: &Request{ID: "q-7"}}, EventRequestAnswered: {Answer: answer}, EventRequestExpired: {Answer: answer}, EventRequestReminded: {Answer: answer}, EventRequestForwarded: {Answer: answer},
 		EventChildStarted: {Child: child}, EventChildSuspended: {Child: child}, EventChildResumed: {Child: child}, EventChildEnded: {Child: child},
 		EventCompacted: {Message: &m, Compaction: &Compaction{Strategy: CompactionSummarizeAll, Reason: CompactedForWindow}}, EventForked: {Forked: &Forked{Session: "a", Checkpoint: "cp-9"}},
-		EventLimitExtended: {Extended: CodeLimitTurns}, EventToolsChanged: {ToolsChange: &ToolsChange{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, EventArtifactSaved: {Artifact: &Artifact{File: File{Session: "a", Name: "report.md"}, Version: 2}}, EventStateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, EventVerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
+		EventLimitExtended: {Extended: CodeLimitTurns}, EventToolsChanged: {ToolsChange: &ToolsChange{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, EventArtifactSaved: {Artifact: &Artifact{File: File{Session: "a", Name: "report.md"}, Version: 2}}, EventCheckStarted: {Check: &CheckUpdate{Name: "tests", Point: PointVerify, Kind: CheckByTool, Call: "t1.check1"}}, EventCheckDone: {Check: &CheckUpdate{Name: "tests", Point: PointVerify, Kind: CheckByTool, Call: "t1.check1", Verdict: &Verdict{Decision: DecisionAccept}}}, EventStateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, EventVerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
 	}
 }
 

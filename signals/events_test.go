@@ -78,6 +78,12 @@ func recorded() []agent.Event {
 			File:    agent.File{Session: "trip-42", Digest: strings.Repeat("0a", 32), Size: 5120, MediaType: "text/markdown", Name: "report.md"},
 			Version: 2, Run: "01a1", Agent: "lead", Call: "t12.1",
 		}},
+		{Type: agent.EventCheckStarted, Check: &agent.CheckUpdate{Name: "rubric", Point: agent.PointVerify, Kind: agent.CheckByJudge, Call: "t12.check1", Tool: agent.GenerateTool}},
+		{Type: agent.EventCheckDone, Check: &agent.CheckUpdate{
+			Name: "rubric", Point: agent.PointVerify, Kind: agent.CheckByJudge, Call: "t12.check1", Tool: agent.GenerateTool, Status: agent.CallOK, Duration: agent.Duration(3 * time.Second),
+			Verdict: &agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "The price of the hotel has no source.", NextStep: "Find the price on the hotel's page.", Evidence: []string{"t12.1: 404"}},
+			Model:   "openai/gpt-5-mini", Usage: usage, Cost: 2_100,
+		}},
 		{Type: agent.EventStateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.CodeInvalidInput, Message: "no verb of that name is known"}}},
 	}...)

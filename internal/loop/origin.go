@@ -271,7 +271,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
 	s.Spec = &spec
-	if err := s.tooLong(); err != nil {
+	if err := firstError(s.tooLong(), s.checkBeyond()); err != nil {
 		s.fail(err)
 		return
 	}

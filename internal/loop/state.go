@@ -28,6 +28,7 @@ type State struct {
 	Log      Log      `json:"log"`
 	Turn     Turn     `json:"turn"`
 	Calls    Calls    `json:"calls,omitzero"`
+	Checks   Checks   `json:"checks,omitzero"`
 	Flow     Flow     `json:"flow,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
@@ -58,6 +59,7 @@ type State struct {
 func (s State) clone() State {
 	// It does not copy Log: appendEvent takes care of its tail, which may be long.
 	s.Calls = s.Calls.clone()
+	s.Checks = s.Checks.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
 	s.Messages = s.Messages.clone()

@@ -125,6 +125,8 @@ func (t *Printer) aside(e agent.Event) {
 		}
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
+	case agent.EventCheckDone:
+		t.note("%s", CheckLine(e.Check))
 	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
 	case agent.EventVerbRefused:

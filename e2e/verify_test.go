@@ -110,7 +110,7 @@ func TestAnAnswerIsChecked(t *testing.T) {
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "3, I am sure", out.Text)
 	five := 5
-	require.Equal(t, &agent.CheckCount{Invocations: 8, Vetoes: 3, Max: &five}, out.Verify)
+	require.Equal(t, &agent.CheckCount{Invocations: 9, Vetoes: 3, Max: &five}, out.Verify)
 	require.Len(t, notes, 3)
 	require.Contains(t, notes[0], "1 and 2 are not 4")
 	require.Contains(t, notes[1], "it is rude\n\nNext: say please")
@@ -118,7 +118,7 @@ func TestAnAnswerIsChecked(t *testing.T) {
 	require.EqualValues(t, 4*11+3*110, out.Usage.Total(), "four turns and three judgements")
 	require.EqualValues(t, 4*11+3*110+2*1100, out.Tree.Usage.Total(), "and two runs of the verifier")
 	done := checksOf(t, s, run.Session)
-	require.Len(t, done, 8)
+	require.Len(t, done, 9)
 	require.Equal(t, "sum", done[0].Name)
 	require.Equal(t, agent.DecisionVeto, done[0].Verdict.Decision)
 	require.Equal(t, agent.CheckByJudge, done[2].Kind)
@@ -126,7 +126,7 @@ func TestAnAnswerIsChecked(t *testing.T) {
 	require.EqualValues(t, 110, done[2].Usage.Total())
 	require.Positive(t, done[2].Cost)
 	require.Positive(t, done[2].Duration)
-	require.Equal(t, []string{"read it"}, done[7].Verdict.Evidence)
+	require.Equal(t, []string{"read it"}, done[8].Verdict.Evidence)
 }
 
 // A judge that always vetoes ends the run after max vetoes, with its last answer (HA-17, HA-76,
@@ -244,9 +244,9 @@ func TestEveryCrashOfChecks(t *testing.T) {
 			Agents: []agent.Definition{{Name: "lead", Model: "m", Verify: agent.Verify{Checks: []agent.Check{{Name: "check", Tool: "check"}, {Name: "rubric", Judge: &agent.Judge{}}}}}},
 		}
 		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Connection: how, Crash: crash, Model: testsuite.NewScript(
+			testsuite.Reply{Match: "^<task>", Text: `{"reasoning":"yes","verdict":"accept"}`},
 			testsuite.Reply{Match: "^begin", Text: "first"},
 			testsuite.Reply{Match: "not enough", Text: "second"},
-			testsuite.Reply{Match: "^<task>", Text: `{"reasoning":"yes","verdict":"accept"}`},
 		)})
 		lead := s.Start("lead", "begin", nil)
 		o := lead.Completed()

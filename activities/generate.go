@@ -18,11 +18,17 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// makeCall makes a tool call, or a flow's call of a model, or checks a call that the workflow
-// makes.
+// makeCall makes a tool call, a check, or a flow's call of a model, or checks the arguments of a
+// call that the workflow makes.
 func (d *Activities) makeCall(ctx context.Context, in ToolInput) (ToolOutput, error) {
 	if _, isFlow := d.Flows[in.Agent]; isFlow && in.Tool == agent.GenerateTool {
 		return d.generateStep(ctx, in)
+	}
+	switch {
+	case in.Check != nil && in.Tool == agent.GenerateTool: // a judge
+		return d.generateStep(ctx, in)
+	case in.Check != nil:
+		return d.makeCheck(ctx, in)
 	}
 	if in.CheckOnly {
 		return d.checkEdited(ctx, in)
@@ -85,7 +91,7 @@ func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Pro
 	if p.Model == "" && len(spec.Fallbacks) > 0 {
 		p.Model = spec.Fallbacks[0]
 	}
-	if !slices.Contains(spec.Fallbacks, p.Model) {
+	if !slices.Contains(spec.Fallbacks, p.Model) && in.Check == nil {
 		return wire.Reply{}, agent.Errorf(agent.CodeDenied, "the model %q is not among the flow's Options.Models: %s", p.Model, strings.Join(spec.Fallbacks, ", "))
 	}
 	if _, err := d.Model(p.Model); err != nil {

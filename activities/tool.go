@@ -145,7 +145,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 // complete reads long arguments from the log, and checks edited arguments against the
 // rules. The log has the Spec that the run began with; this build's rules do not count.
 func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
-	if !in.ArgumentsInLog && !in.Edited {
+	if !in.ArgumentsInLog && !in.Edited && in.Check == nil {
 		return nil
 	}
 	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
@@ -154,6 +154,9 @@ func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 		return notBegun(ctx, durable.NoSlot{Missing: asError(err)})
 	case err != nil:
 		return err
+	}
+	if in.Check != nil {
+		return completeCheck(log, in)
 	}
 	if in.Edited {
 		return deniesEdited(log.Spec(), *in)

@@ -47,6 +47,9 @@ func (d Definition) Check() error {
 	if d.Daemon != nil && len(d.Require) > 0 {
 		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
+	if err := d.Verify.check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
 	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.LoopDetection.check(d.Name))
 }
 

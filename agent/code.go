@@ -53,6 +53,7 @@ const (
 	CodeLoopDetected  Code = "loop_detected" // the model repeats one call again and again
 	CodeStuck         Code = "stuck"         // under completion "tool", the model writes text and never calls a tool
 	CodeToolsMissing  Code = "tools_missing" // the run ended without the tools that it has to use
+	CodeVerifyCapped  Code = "verify_capped" // the checks have vetoed the answer as often as they may
 	CodeRefusal       Code = "refusal"       // the model refused
 	CodeProviderAuth  Code = "provider_auth" // the provider does not accept the key
 	CodeProviderError Code = "provider_error"
@@ -113,6 +114,7 @@ var classes = map[Code]class{
 	CodeLoopDetected:       {1, 500, false},
 	CodeStuck:              {1, 500, false},
 	CodeToolsMissing:       {1, 500, false},
+	CodeVerifyCapped:       {1, 500, false},
 	CodeRefusal:            {1, 500, false},
 	CodeProviderAuth:       {1, 500, false},
 	CodeProviderError:      {1, 500, false},

@@ -59,6 +59,8 @@ const (
 	EventNotebookUpdated  EventType = "notebook.updated"  // the model wrote a version of its notebook
 	EventLimitMoved       EventType = "limit.moved"       // an adaptive limit has another value
 	EventLessonLearned    EventType = "lesson.learned"    // a failure, for an agent that keeps lessons
+	EventCheckStarted     EventType = "check.started"     // a check of what the run has done begins
+	EventCheckDone        EventType = "check.done"        // a check has given its verdict, or was not finished
 	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
 )
 
@@ -95,6 +97,7 @@ type Event struct {
 	Notebook *Notebook      `json:"notebook,omitempty"`
 	Moved    *LimitMove     `json:"moved,omitempty"`
 	Lesson   *Lesson        `json:"lesson,omitempty"`
+	Check    *CheckUpdate   `json:"check,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -184,6 +187,8 @@ func (e Event) Size() int {
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:
 		return frame + sizeOf(e.Migrated.State)
+	case e.Check != nil:
+		return 2*frame + e.Check.size()
 	case e.Suspension != nil:
 		n := 2 * frame
 		for _, r := range e.Suspension.Requests {

@@ -57,6 +57,7 @@ const (
 	NoteNotebook  Note = "notebook"
 	NoteEvent     Note = "event"      // an event that the run waited for
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
+	NoteVerify    Note = "verify"     // a check has vetoed what would have completed the run
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message
 )
 

@@ -158,6 +158,8 @@ type Outcome struct {
 	Error         *Error     `json:"error,omitempty"`
 	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
+	// Verify counts the checks; nil if the agent has none.
+	Verify *CheckCount `json:"verify,omitempty"`
 	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 

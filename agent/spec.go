@@ -113,6 +113,8 @@ type Definition struct {
 	// Output is a JSON Schema of the final answer; empty means free text. In Go,
 	// model.OutputOf derives it from a type.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Verify says what is checked before a run completes; empty checks nothing.
+	Verify Verify `json:"verify,omitzero"`
 	// Repairs is how often the model may correct an answer that does not fit the output
 	// schema; zero means the profile's number.
 	Repairs int `json:"repairs,omitempty"`
@@ -171,6 +173,8 @@ type Spec struct {
 	Prices []Price `json:"prices,omitempty"`
 	// Unpriced are the fallbacks that had no known price when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
+	// Judges are the models of the judges in Verify, with their prices.
+	Judges []ModelPrice `json:"judges,omitempty"`
 	// ModelQueue is the Temporal task queue of its model calls; empty means the run's
 	// own.
 	ModelQueue string `json:"model_queue,omitempty"`
@@ -232,6 +236,12 @@ type Price struct {
 	CacheWrite USD `json:"cache_write,omitempty"`
 	// Search is the price of 1,000 web searches that the provider makes itself.
 	Search USD `json:"search,omitempty"`
+}
+
+// ModelPrice is a model's full name and its price, which is zero if it is unknown.
+type ModelPrice struct {
+	Model string `json:"model"`
+	Price Price  `json:"price,omitzero"`
 }
 
 // Names of the runtime's own tools.
@@ -350,6 +360,7 @@ func (d Definition) WithDefaults() Definition {
 	d.Compaction = d.Compaction.WithDefaults()
 	d.Daemon = d.Daemon.WithDefaults()
 	d.ToolNarrowing = d.ToolNarrowing.WithDefaults()
+	d.Verify = d.Verify.WithDefaults()
 	if d.Completion == "" {
 		d.Completion = CompletionNatural
 	}

@@ -47,7 +47,7 @@ func samples() map[EventType]Event {
 		EventChildStarted: {Child: child}, EventChildSuspended: {Child: child}, EventChildResumed: {Child: child}, EventChildEnded: {Child: child},
 		EventCompacted: {Message: &m, Compaction: &Compaction{Strategy: CompactionSummarizeAll, Reason: CompactedForWindow}}, EventForked: {Forked: &Forked{Session: "a", Checkpoint: "cp-9"}},
 		EventLimitMoved: {Moved: &LimitMove{Limit: "own_turns", From: 4, To: 6, Reason: MovedByToolCall, Turn: 12}}, EventLessonLearned: {Lesson: &Lesson{Kind: FailureToolError, Text: "the tool pay failed: no money", Turn: 12}},
-		EventLimitExtended: {Extended: CodeLimitTurns}, EventToolsChanged: {ToolsChange: &ToolsChange{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, EventArtifactSaved: {Artifact: &Artifact{File: File{Session: "a", Name: "report.md"}, Version: 2}}, EventNotebookUpdated: {Notebook: &Notebook{Version: 1}}, EventStateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, EventVerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
+		EventLimitExtended: {Extended: CodeLimitTurns}, EventToolsChanged: {ToolsChange: &ToolsChange{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, EventArtifactSaved: {Artifact: &Artifact{File: File{Session: "a", Name: "report.md"}, Version: 2}}, EventNotebookUpdated: {Notebook: &Notebook{Version: 1}}, EventCheckStarted: {Check: &CheckUpdate{Name: "tests", Point: PointVerify, Kind: CheckByTool, Call: "t1.check1"}}, EventCheckDone: {Check: &CheckUpdate{Name: "tests", Point: PointVerify, Kind: CheckByTool, Call: "t1.check1", Verdict: &Verdict{Decision: DecisionAccept}}}, EventStateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, EventVerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
 	}
 }
 

@@ -82,6 +82,12 @@ func recorded() []agent.Event {
 			Version: 2, Call: "t12.1", Goals: []string{"pay invoice 118"}, OpenItems: []string{"ask for the bank account"},
 			Facts: []agent.Fact{{Text: "the invoice is 412.30 EUR", Source: "t11.1"}}, Refs: []string{"invoice.pdf#3f9a0c1b"},
 		}},
+		{Type: agent.EventCheckStarted, Check: &agent.CheckUpdate{Name: "rubric", Point: agent.PointVerify, Kind: agent.CheckByJudge, Call: "t12.check1", Tool: agent.GenerateTool}},
+		{Type: agent.EventCheckDone, Check: &agent.CheckUpdate{
+			Name: "rubric", Point: agent.PointVerify, Kind: agent.CheckByJudge, Call: "t12.check1", Tool: agent.GenerateTool, Status: agent.CallOK, Duration: agent.Duration(3 * time.Second),
+			Verdict: &agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "The price of the hotel has no source.", NextStep: "Find the price on the hotel's page.", Evidence: []string{"t12.1: 404"}},
+			Model:   "openai/gpt-5-mini", Usage: usage, Cost: 2_100,
+		}},
 		{Type: agent.EventStateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.CodeInvalidInput, Message: "no verb of that name is known"}}},
 	}...)

@@ -153,6 +153,7 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).WithPath("limits.cost_usd"))
 	}
 	faults = append(faults, addFallbacks(&a, d)...)
+	faults = append(faults, addChecks(&a, d)...)
 	faults = append(faults, checkSchemas(def)...)
 	faults = append(faults, giveSkills(&a, d)...)
 	for _, name := range def.Tools {
@@ -188,6 +189,7 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 				faults = append(faults, durable.Within("agent "+name+": agents", err))
 			}
 		}
+		faults = append(faults, checkVerifiers(d, a)...)
 		d.Agents[name] = a
 	}
 	return faults

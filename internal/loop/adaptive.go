@@ -116,8 +116,8 @@ func (s *step) acted(calls []Call) {
 	}
 }
 
-// vetoed notes that a check refused the model's answer.
-func (s *step) vetoed() {
+// noteVeto notes that a check refused the model's answer.
+func (s *step) noteVeto() {
 	if s.Budget.Limits.Adaptive != nil {
 		s.Adaptive.note(agent.MovedByVeto)
 	}

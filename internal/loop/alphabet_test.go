@@ -84,6 +84,10 @@ func (th theme) due(p place) (all []string) {
 	}
 	for _, c := range s.Calls.List {
 		if c.State == CallRunning {
+			if s.Checks.has(c.ID) {
+				all = append(all, "judged "+c.ID+` {} {"verdict":"accept"}`)
+				continue
+			}
 			all = append(all, "result "+c.ID+" ok 1")
 		}
 	}
@@ -103,6 +107,9 @@ func (th theme) due(p place) (all []string) {
 			all = append(all, "child-started "+c.Session)
 		default:
 			all = append(all, "child-ended "+c.Session+" completed yes")
+			if s.Checks.has(c.StartedBy) {
+				all = append(all, "child-judges "+c.Session+` {"verdict":"accept"}`)
+			}
 		}
 	}
 	if !s.NextTimer.IsZero() {
@@ -132,6 +139,9 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))
 	}
 	for _, c := range s.Calls.List {
+		if s.Checks.has(c.ID) && c.State == CallRunning {
+			all = append(all, "judged "+c.ID+` {"input_tokens":30} {"verdict":"veto"}`, "missing "+c.ID+" run")
+		}
 		if c.State == CallRunning {
 			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("not-started %s s %d", c.ID, s.newest()))
 		}

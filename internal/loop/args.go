@@ -70,6 +70,14 @@ type ToolArgs struct {
 	// Step is the path of a flow's step; empty outside of flows. Its idempotency key is made of
 	// the path, so it stays the same if the step is made again.
 	Step string `json:"step,omitempty"`
+	// Check says which check the call makes; nil for other calls.
+	Check *CheckArgs `json:"check,omitempty"`
+}
+
+// CheckArgs say which check of the Spec a call makes. The log has the Spec, and what is checked.
+type CheckArgs struct {
+	Point agent.CheckPoint `json:"point"`
+	Name  string           `json:"name"`
 }
 
 // FlowArgs are the arguments of the activity that asks a flow's function for its next steps.
@@ -215,7 +223,7 @@ func (s *step) callModel(m ModelArgs) {
 // callTool makes a tool call. If regular is true, it is a regular activity even for a local tool.
 func (s *step) callTool(i int, regular bool) {
 	c := s.Calls.List[i]
-	tool, _ := s.Spec.Tool(c.Tool)
+	tool := s.toolOf(c)
 	outside := s.temporalCall(c)
 	timeout := tool.Timeout
 	if c.Step.Timeout > 0 {
@@ -235,7 +243,7 @@ func (s *step) callTool(i int, regular bool) {
 	estimate, _ := s.estimatedCharge(c)
 	s.do(CallTool{Local: local, Temporal: outside, Estimate: estimate, ToolArgs: ToolArgs{
 		Caller: s.caller(), Agent: s.agent(), Call: c.ID, OriginRun: c.OriginRun, Tool: c.Tool, Arguments: c.Arguments, Timeout: timeout,
-		Attempts: max(1, tool.Attempts, c.Step.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers, Step: s.stepPath(c),
+		Attempts: max(1, tool.Attempts, c.Step.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers, Step: s.stepPath(c), Check: s.checkArgs(c),
 		Principal: s.memoryOf(c),
 	}})
 }

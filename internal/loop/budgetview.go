@@ -68,7 +68,7 @@ func (s *State) budgetView() budgetView {
 // missingBudget returns what the run needs for its next model call or sub-agent and has not, if no
 // limit of its own is used up. It is zero for each resource that is not missing.
 func (s *State) missingBudget() (short wire.Amounts) {
-	if s.cannotUseGrant() {
+	if s.cannotUseGrant() || s.Turn.Phase == TurnReady && s.Checks.Proposal != nil { // the answer is there: its checks need no turn
 		return short
 	}
 	switch {

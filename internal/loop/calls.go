@@ -145,6 +145,19 @@ func (c *Calls) addStep(call agent.ToolCall, step wire.FlowStep) {
 	c.measure(len(c.List) - 1)
 }
 
+// addCheck adds the call of a check.
+func (c *Calls) addCheck(call agent.ToolCall) {
+	c.List = append(c.List, Call{ToolCall: call, State: CallPending})
+	c.measure(len(c.List) - 1)
+}
+
+// removeCheck removes the call of a check.
+func (c *Calls) removeCheck(id string) {
+	if c.List = slices.DeleteFunc(c.List, func(k Call) bool { return k.ID == id }); len(c.List) == 0 {
+		c.List = nil // as a state has it that comes from JSON
+	}
+}
+
 // setFiles sets the files that the calls from an index on pass on, in their order.
 func (c *Calls) setFiles(from int, files [][]agent.File) {
 	for i, list := range files {

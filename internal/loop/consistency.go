@@ -34,12 +34,26 @@ func (s *State) inconsistency() string {
 		return "it asks a flow and is none"
 	case s.Turn.Phase == TurnReady && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:
 		return "it has calls of no turn"
+	case !s.checksConsistent():
+		return "it checks what it has not"
 	case slices.ContainsFunc(s.Calls.List, func(c Call) bool { return !s.callConsistent(c) }):
 		return "it has a call that nothing comes of"
 	case slices.ContainsFunc(s.Requests.Open, func(o Request) bool { return !s.requestConsistent(o) }):
 		return "it asks about a call that it does not have"
 	}
 	return ""
+}
+
+// checksConsistent reports whether what is checked is there, with the check.
+func (s *State) checksConsistent() bool {
+	n, p, c := len(s.Spec.Verify.Checks), s.Checks.Proposal, s.Checks.Current
+	switch {
+	case p != nil && (p.Next < 0 || p.Next >= n || s.isFlow()):
+		return false
+	case c != nil:
+		return p != nil && c.Index >= 0 && c.Index < n && s.Turn.Phase == TurnWorking && len(s.Calls.List) == 1 && s.Calls.List[0].ID == c.Call
+	}
+	return s.Checks.Made >= 0
 }
 
 // callConsistent reports whether a call is the only one with its id, and has what its state needs.
@@ -85,6 +99,7 @@ func (s *step) recount() {
 	s.Verbs.recount()
 	s.Requests.recount()
 	s.Calls.recount()
+	s.Checks.recount()
 	s.Park.recount()
 	s.Children.trim()
 }

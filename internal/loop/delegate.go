@@ -25,7 +25,7 @@ type subAgentTask struct {
 func (s *step) delegate(i int) {
 	var w subAgentTask
 	c := s.Calls.List[i]
-	sub := s.subAgent(c.Tool)
+	sub := s.subAgent(c)
 	session := s.nextChild(sub.Agent) // a rejected call uses up a number, too: no number is used twice
 	refused := ""
 	switch err := json.Unmarshal(c.Arguments, &w); {
@@ -69,7 +69,7 @@ func (s *step) delegate(i int) {
 	s.Children.add(Child{
 		Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), Call: waits, StartedBy: c.ID, Status: agent.StatusPending, AsOf: s.now(),
 	})
-	s.record(agent.Event{Type: agent.EventCallStarted, Call: s.callUpdate(c, "")})
+	s.recordCallStarted(i)
 	s.do(StartChild{
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Files: fileParts(files), Limits: sub.Limits, Background: w.Background,
 		ChildStart: wire.ChildStart{
@@ -102,9 +102,13 @@ func (s *step) nextChild(name string) string {
 	return fmt.Sprintf("%s/%s-%d", s.Session, name, s.Counters.Child)
 }
 
-func (s *step) subAgent(tool string) agent.SubAgent {
+func (s *step) subAgent(c Call) agent.SubAgent {
+	if s.Checks.has(c.ID) {
+		k := s.currentCheck()
+		return agent.SubAgent{Agent: k.Agent, Tools: k.Tools, Limits: k.Limits, Output: agent.VerdictSchema()}
+	}
 	for _, a := range s.Spec.Agents {
-		if a.Tool() == tool {
+		if a.Tool() == c.Tool {
 			return a
 		}
 	}

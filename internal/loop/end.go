@@ -77,6 +77,10 @@ func (e *End) setArtifacts(list []agent.Artifact, left int) {
 // becomes idle instead.
 func (s *step) complete(reason, text string, r wire.Reply) {
 	if s.daemon() != nil {
+		if s.verifies() {
+			s.propose(reason, text, r)
+			return
+		}
 		s.endTask()
 		return
 	}
@@ -84,8 +88,24 @@ func (s *step) complete(reason, text string, r wire.Reply) {
 		s.fail(agent.Errorf(agent.CodeToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
 		return
 	}
+	if s.verifies() {
+		s.propose(reason, text, r)
+		return
+	}
 	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) {
 		o.Text, o.Citations, o.Output, o.Files = text, agent.Message{Parts: r.Parts}.Citations(), r.Output, s.returned(r.Returned)
+	})
+}
+
+// completeWith ends a run, or a task of a daemon, with an answer that was checked.
+func (s *step) completeWith(p Proposal) {
+	if s.daemon() != nil {
+		s.Checks.newTask()
+		s.endTask()
+		return
+	}
+	s.end(agent.StatusCompleted, p.Reason, func(o *agent.Outcome) {
+		o.Text, o.Citations, o.Output, o.Files = p.Text, p.Citations, p.Output, p.Files
 	})
 }
 
@@ -161,12 +181,13 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.chargeEstimate() // before the turn ends: it charges only a call in flight
 	s.closeOpenCalls()
 	s.do(CancelInFlight{})
+	s.Checks.dropProposal()
 	s.stopWaiting() // before deliver: dropPark turns the met event into a message
 	s.cancelChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
 		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), Started: s.Origin.Started, Ended: s.At,
-		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left, Report: s.report(),
+		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left, Report: s.report(), Verify: s.checkCount(),
 	}
 	o.AdaptiveBudget = s.adaptiveBudget()
 	fill(o)

@@ -91,6 +91,13 @@ func (e *essential) turn() {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}
 		}
 	}
+	s.Checks.Made, s.Checks.Invocations, s.Checks.Vetoes = 0, 0, min(s.Checks.Vetoes, 1)
+	if k := s.Checks.Current; k != nil {
+		k.Call, k.Since, k.Usage, k.Model = rename(k.Call), time.Time{}, agent.Usage{}, ""
+	}
+	if p := s.Checks.Proposal; p != nil {
+		p.Text, p.Size = "", 0
+	}
 	for i := range s.Calls.List {
 		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}

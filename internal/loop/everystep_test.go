@@ -20,7 +20,11 @@ type story struct {
 // never comes.
 func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps int) {
 	t.Helper()
-	w := newWorld(t, prompt)
+	return tellOf(t, newWorld(t, prompt), at, say)
+}
+
+func tellOf(t *testing.T, w *world, at int, say func(*world)) (s story, steps int) {
+	t.Helper()
 	for ; w.state.Phase != RunEnded; steps++ {
 		require.Less(t, steps, 200, "the run does not end")
 		for _, do := range []func(){func() {
@@ -101,6 +105,25 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 		laid += held.count(agent.EventHoldAdded)
 	}
 	require.Greater(t, laid, steps/2, "it was held at most of them")
+}
+
+// A pause at any step of a run whose answer is checked changes nothing either: each check is made
+// once, and each veto is told once.
+func TestAPauseDuringChecksChangesNothing(t *testing.T) {
+	plain, steps := tellOf(t, newWorldWith(t, true, true), -1, nil)
+	require.Equal(t, agent.StatusCompleted, plain.outcome.Status)
+	require.Equal(t, 3, plain.count(agent.EventCheckDone))
+	for at := range steps {
+		held, _ := tellOf(t, newWorldWith(t, true, true), at, func(w *world) {
+			if w.state.Phase == RunOpening || w.state.outcomeDecided() {
+				return
+			}
+			require.NoError(t, w.step(CommandReceived{Command: agent.PauseCommand{}}))
+		})
+		require.Equal(t, plain.types(), held.types(), "paused at %d", at)
+		require.Equal(t, plain.messages, held.messages, "paused at %d", at)
+		require.Equal(t, plain.outcome.Verify, held.outcome.Verify)
+	}
 }
 
 // A cancel ends a run at every step, also while it asks, waits or is about to

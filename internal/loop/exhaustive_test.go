@@ -118,6 +118,19 @@ var themes = []theme{
 		from: []string{"ordered {\"verb\":\"resume\",\"known_holds\":[{\"session\":\"s\",\"n\":1}]}\nsteps d subagent__b {\"task\":\"one\"}"},
 	},
 	{
+		name: "checks", begin: "begin go", opened: `opened {"verify":{"checks":[{"name":"tests","tool":"run"},{"name":"rubric","judge":{"model":"j"}},{"name":"review","agent":"b","task":"look"}],"max":2},"toolset":[{"name":"add"}],"limits":{"turns":3,"tokens":60},"on_limit":"ask"}`,
+		model: []string{"calls add {}"},
+		from: []string{
+			"says one", "says one\njudged t1.check1 {} {\"verdict\":\"accept\"}",
+			"says one\njudged t1.check1 {} {\"verdict\":\"accept\"}\njudged t1.check2 {} {\"verdict\":\"accept\"}\nchild-started s/b-1",
+			"says one\njudged t1.check1 {} {\"verdict\":\"veto\"}\nsays two",
+		},
+	},
+	{
+		name: "checks of a daemon", begin: "begin go", opened: `opened {"verify":{"checks":[{"name":"tests","tool":"run","on_error":"hold"}],"max":2},"daemon":{"queue":2},"completion":"tool","limits":{"turns":3}}`,
+		from: []string{"calls finish {}", "calls finish {}\nresult t1.check1 failed no"},
+	},
+	{
 		name: "limits", begin: "begin go", opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":1,"wall_clock":"1m"},"on_limit":"ask","on_loop":"ask","answer_timeouts":{"deadline":"1h","default":"continue"}}`,
 		model: []string{"calls add {}", "calls add {} | add {} | add {} | add {} | add {} | add {}"},
 		from:  []string{"calls add {}\nresult t1.1 ok 1\nsealed"},

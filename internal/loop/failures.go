@@ -37,7 +37,7 @@ func (s *step) providerFailed(err *agent.Error) {
 func (s *step) repairCall(fault string) bool {
 	err := agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
 	again := s.Turn.repair(s.Spec.Repairs)
-	s.vetoed()
+	s.noteVeto()
 	if s.recoverFirst(agent.FailureBadOutput, err) {
 		return s.Recovery.Note == "" // a correction follows the call's result
 	}

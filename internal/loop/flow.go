@@ -75,6 +75,9 @@ func (s *State) isFlow() bool { return s.Spec != nil && s.Spec.Flow }
 
 // step returns the path of a flow's step; empty for a model's call.
 func (s *State) stepPath(c Call) string {
+	if s.Checks.has(c.ID) { // a check is found in another build, and charged, as a flow's step is
+		return c.ID
+	}
 	if !s.isFlow() {
 		return ""
 	}

@@ -13,10 +13,15 @@ import (
 // result.
 
 // generates reports whether a call is a flow's call of a model.
-func (s *State) generates(c Call) bool { return s.isFlow() && c.Tool == agent.GenerateTool }
+func (s *State) generates(c Call) bool {
+	return s.isFlow() && c.Tool == agent.GenerateTool || s.judgeOf(c) != ""
+}
 
 // modelPrice returns the price of a model that a flow's function may call; zero if it is unknown.
 func (s *State) modelPrice(name string) agent.Price {
+	if j := slices.IndexFunc(s.Spec.Judges, func(m agent.ModelPrice) bool { return m.Model == name }); j >= 0 {
+		return s.Spec.Judges[j].Price
+	}
 	i := slices.Index(s.Spec.Fallbacks, name)
 	if i < 0 || i >= len(s.Spec.Prices) {
 		return agent.Price{}
@@ -30,6 +35,10 @@ func (s *State) modelPrice(name string) agent.Price {
 func (s *State) estimatedCharge(c Call) (charge agent.Charge, most agent.Estimate) {
 	if !s.generates(c) {
 		return charge, most
+	}
+	if m := s.judgeOf(c); m != "" { // its prompt is made where the log is read
+		u := agent.Usage{Input: s.Budget.estimatedCharge().Usage.Input}
+		return agent.Charge{Model: m, Usage: u, Cost: s.modelPrice(m).Of(u), Estimated: true}, most
 	}
 	var p wire.Prompt
 	if json.Unmarshal(c.Arguments, &p) != nil { // the activity refuses it

@@ -247,7 +247,7 @@ func (s *step) recordSteps() {
 // if it returned something.
 func (s *step) cutOff(i int, r agent.ToolResult) agent.ToolResult {
 	c := s.Calls.List[i]
-	if !s.isFlow() || s.End.Stopping != nil || c.Dropped || r.Status == agent.CallSkipped || r.Status == agent.CallRejected || r.Status == agent.CallOK && !r.Partial {
+	if !s.isFlow() && !s.Checks.has(c.ID) || s.End.Stopping != nil || c.Dropped || r.Status == agent.CallSkipped || r.Status == agent.CallRejected || r.Status == agent.CallOK && !r.Partial {
 		return r
 	}
 	r.Status = agent.CallUnknown
@@ -262,6 +262,9 @@ func (s *step) resolveUnknown(i int, text string) bool {
 	c := s.Calls.List[i]
 	tool, _ := s.Spec.Tool(c.Tool)
 	switch {
+	case s.Checks.has(c.ID) && s.End.Stopping == nil && !s.outcomeDecided(): // it only looks
+		s.setResult(i, agent.CallSkipped, "Not finished, and made again.")
+		return true
 	case !s.isFlow() || s.End.Stopping != nil || s.outcomeDecided() || c.Dropped:
 		return false
 	case c.Step.MayRepeat(tool):

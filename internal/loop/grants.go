@@ -31,7 +31,7 @@ const moreToCome = 4
 // pendingDelegations counts the pending calls that will start sub-agents.
 func (s *State) pendingDelegations() (n int64) {
 	for _, c := range s.Calls.List {
-		if tool, _ := s.Spec.Tool(c.Tool); c.State == CallPending && tool.Executor == agent.ExecutorSubAgent {
+		if c.State == CallPending && s.toolOf(c).Executor == agent.ExecutorSubAgent {
 			n++
 		}
 	}
@@ -65,7 +65,7 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *wire.Amounts {
 	// it is pending, and once more for the half that stays.
 	parts := s.pendingDelegations()
 	for _, c := range s.Calls.List {
-		if tool, _ := s.Spec.Tool(c.Tool); tool.Executor == agent.ExecutorSubAgent {
+		if s.toolOf(c).Executor == agent.ExecutorSubAgent {
 			parts++
 		}
 	}

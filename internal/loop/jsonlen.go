@@ -189,6 +189,15 @@ func specJSONLen(spec agent.Spec) int {
 	for _, one := range spec.Require {
 		n += textsJSONLen(one)
 	}
+	for _, k := range spec.Verify.Checks {
+		n += callFrame/2 + jsonLen(k.Name) + jsonLen(k.Tool) + jsonLen(k.Agent) + jsonLen(k.Command) + jsonLen(k.Task) + jsonLen(k.FeedbackFallback) + textsJSONLen(k.Tools) + rawJSONLen(k.Arguments)
+		if k.Judge != nil {
+			n += jsonLen(k.Judge.Model) + jsonLen(k.Judge.Instructions)
+		}
+	}
+	for _, m := range spec.Judges {
+		n += 2*verbFrame + jsonLen(m.Model)
+	}
 	if spec.Daemon != nil {
 		n += requestFrame + textsJSONLen(spec.Daemon.Topics)
 	}

@@ -273,11 +273,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
 	s.Spec = &spec
-	err := s.tooLong()
-	if err == nil {
-		err = s.mayUseSkills(s.Origin.Start.Skills)
-	}
-	if err != nil {
+	if err := firstError(s.tooLong(), s.mayUseSkills(s.Origin.Start.Skills), s.checkBeyond()); err != nil {
 		s.fail(err)
 		return
 	}

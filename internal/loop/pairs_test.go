@@ -22,6 +22,7 @@ type world struct {
 	todo    []Input
 	turn    int
 	prompt  bool // what is given up comes back as held at once; else it is too late for that
+	checks  bool // its answer is checked
 	history []string
 }
 
@@ -34,8 +35,10 @@ var pairsScript = []string{
 	`[{"tool":"await_resumption","arguments":{"reason":"wait"}}]`,
 }
 
-func newWorld(t *testing.T, prompt bool) *world {
-	w := &world{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), prompt: prompt}
+func newWorld(t *testing.T, prompt bool) *world { return newWorldWith(t, prompt, false) }
+
+func newWorldWith(t *testing.T, prompt, checks bool) *world {
+	w := &world{checks: checks, t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), prompt: prompt}
 	w.step(Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}})
 	return w
 }
@@ -63,11 +66,18 @@ func (w *world) note(e Effect) {
 		spec := agent.Spec{V: 1, Definition: agent.Definition{
 			Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}},
 		}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "pay"}}}
+		if w.checks {
+			spec.Verify = agent.Verify{Checks: []agent.Check{{Name: "tests", Tool: "run"}, {Name: "rubric", Judge: &agent.Judge{Model: "j"}}}, Max: 3}
+		}
 		w.todo = append(w.todo, Opened{Spec: &spec})
 	case CallModel:
 		w.todo = append(w.todo, w.reply(e))
 	case CallTool:
-		w.todo = append(w.todo, ToolReturned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}})
+		in := ToolReturned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}}
+		if e.Check != nil { // the first answer is vetoed
+			in.Result.Text = fmt.Sprintf(`{"verdict":%q}`, map[bool]string{true: "veto", false: "accept"}[w.state.Checks.Vetoes == 0])
+		}
+		w.todo = append(w.todo, in)
 	case Seal:
 		w.todo = append(w.todo, Sealed{Head: "h", Seq: e.To})
 	case MakeHandoff:
@@ -166,22 +176,50 @@ func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
 	for _, prompt := range []bool{true, false} {
 		t.Run(fmt.Sprintf("prompt %t", prompt), func(t *testing.T) {
 			t.Parallel()
-			sometimes := every(5)
-			for _, first := range pairsVerbs {
-				for _, second := range pairsVerbs {
-					for i := range length {
-						for j := i; j < length; j += 1 + (j-i)*2 { // near to each other, and further apart
-							sometimes(func() { play2(t, prompt, i, j, first, second, most) })
-						}
-					}
-				}
-			}
+			everyPair(length, func(i, j int, first, second agent.Command) {
+				play2(t, newWorld(t, prompt), i, j, first, second, most)
+			})
 		})
 	}
 }
 
-func play2(t *testing.T, prompt bool, i, j int, first, second agent.Command, most int) {
-	w := newWorld(t, prompt)
+// The same of a run whose answer is checked, from the step on at which its first check begins.
+func TestEveryPairOfVerbsDuringChecks(t *testing.T) {
+	t.Parallel()
+	const most = 200
+	length, begins := 0, 0
+	for w := newWorldWith(t, true, true); w.state.Phase != RunEnded; length++ {
+		if w.next(); w.state.Checks.Made > 0 && begins == 0 {
+			begins = length + 1
+		}
+	}
+	require.Greater(t, length-begins, 4)
+	for _, prompt := range []bool{true, false} {
+		t.Run(fmt.Sprintf("prompt %t", prompt), func(t *testing.T) {
+			t.Parallel()
+			everyPair(length-begins, func(i, j int, first, second agent.Command) {
+				play2(t, newWorldWith(t, prompt, true), begins+i, begins+j, first, second, most)
+			})
+		})
+	}
+}
+
+// everyPair plays each pair of verbs at each pair of steps, or a fifth of them.
+func everyPair(length int, play func(i, j int, first, second agent.Command)) {
+	sometimes := every(5)
+	for _, first := range pairsVerbs {
+		for _, second := range pairsVerbs {
+			for i := range length {
+				for j := i; j < length; j += 1 + (j-i)*2 { // near to each other, and further apart
+					sometimes(func() { play(i, j, first, second) })
+				}
+			}
+		}
+	}
+}
+
+func play2(t *testing.T, w *world, i, j int, first, second agent.Command, most int) {
+	prompt := w.prompt
 	defer func() {
 		if t.Failed() {
 			t.Logf("prompt %t: %T at %d, %T at %d\n%s", prompt, first, i, second, j, join(w.history))

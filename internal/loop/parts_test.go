@@ -19,7 +19,7 @@ import (
 // parts are the types of which the state is made, each with the files that may change its
 // fields. A field's rules are found there and nowhere else.
 var parts = map[string][]string{
-	"Origin": {"origin.go"}, "Log": {"log.go"}, "Turn": {"turn.go"}, "Repeat": {"turn.go"}, "Calls": {"calls.go"}, "Call": {"calls.go"}, "Flow": {"flow.go"},
+	"Origin": {"origin.go"}, "Log": {"log.go"}, "Turn": {"turn.go"}, "Repeat": {"turn.go"}, "Calls": {"calls.go"}, "Call": {"calls.go"}, "Checks": {"checks.go"}, "Proposal": {"checks.go"}, "CurrentCheck": {"checks.go"}, "Flow": {"flow.go"},
 	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Artifacts": {"artifacts.go"}, "Skills": {"skills.go"}, "ActiveSkill": {"skills.go"}, "Notebook": {"notebook.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
 	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},

@@ -30,7 +30,7 @@ type TurnPhase string
 const (
 	TurnReady       TurnPhase = ""            // between two turns
 	TurnAsking      TurnPhase = "asking"      // waits for the model's reply
-	TurnWorking     TurnPhase = "working"     // waits for the tool calls of the reply
+	TurnWorking     TurnPhase = "working"     // waits for the tool calls of the reply, or for a check of the answer
 	TurnAdvancing   TurnPhase = "advancing"   // waits for a flow's next steps
 	TurnSummarizing TurnPhase = "summarizing" // waits for a summary by the model, without tools. It counts as no turn
 )
@@ -66,7 +66,7 @@ var (
 		RunEnding:     {RunEnded},
 	}
 	turnTransitions = transitions[TurnPhase]{
-		TurnReady:       {TurnAsking, TurnAdvancing, TurnSummarizing},
+		TurnReady:       {TurnAsking, TurnAdvancing, TurnSummarizing, TurnWorking}, // working: checks of an answer
 		TurnAsking:      {TurnAsking, TurnWorking, TurnSummarizing, TurnReady},
 		TurnAdvancing:   {TurnWorking, TurnReady},
 		TurnWorking:     {TurnAdvancing, TurnReady},

@@ -190,7 +190,7 @@ func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 func (s *step) repair(fault string) {
 	err := agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
 	again := s.Turn.repair(s.Spec.Repairs)
-	s.vetoed()
+	s.noteVeto()
 	if s.recoverFirst(agent.FailureBadOutput, err) {
 		return
 	}

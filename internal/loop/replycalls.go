@@ -187,7 +187,7 @@ func (s *step) endCalls() {
 		s.finish(*done)
 		return
 	case last != nil:
-		s.completeWith(*last)
+		s.completeByCall(*last)
 		return
 	default:
 		s.returnUnable(*unable)
@@ -233,6 +233,7 @@ func (s *step) closeOpenCalls() {
 	if len(s.Calls.List) == 0 {
 		return
 	}
+	checks := s.Checks.Current != nil
 	for i, c := range s.Calls.List {
 		switch c.State {
 		case CallDone:
@@ -240,10 +241,19 @@ func (s *step) closeOpenCalls() {
 			s.setResult(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
 		case CallRunning:
 			s.chargeLostCall(c)
+			if checks { // it only looks: nobody has to find out what it has done
+				s.skip(i, "the run ended before")
+				continue
+			}
 			s.setResult(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
 		default:
 			s.skip(i, "the run ended before")
 		}
+	}
+	if checks { // the turn was over before
+		s.Checks.end()
+		s.Calls.clear()
+		return
 	}
 	s.recordResults()
 	s.recordTurnEnd()

@@ -34,11 +34,19 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	}
 	r.Dropped = c.Dropped
 	left := 0
+	check := s.Checks.has(c.ID)
+	if check { // whoever made it: it has looked, and leaves nothing
+		r.Files = nil
+		s.checkReturned(r)
+	}
 	if r, left = s.takeFiles(i, r); s.isFlow() { // a note would spoil a result in JSON
 		r.LeftFiles, left = left, 0
 	}
 	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i)-partsJSONLen(r.Files))
 	s.Calls.leaveFiles(i, left)
+	if check {
+		return
+	}
 	event := agent.Event{Type: agent.EventCallDone, Call: s.callUpdate(c, r.Status)}
 	if r.Status == agent.CallUnknown {
 		s.Calls.rememberUnknown(i, s.Run, s.stepPath(c))
@@ -56,7 +64,7 @@ func (s *step) skip(i int, why string) {
 		s.setResult(i, agent.CallUnknown, text)
 		return
 	}
-	if s.Calls.List[i].wasStarted() {
+	if s.Calls.List[i].wasStarted() && !s.Checks.has(s.Calls.List[i].ID) {
 		s.setResult(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
 		return
 	}
@@ -106,6 +114,12 @@ func (s *step) toolReturned(in ToolReturned) error {
 		return s.chargeLateResult(in)
 	}
 	s.chargeAll(in.Charges, in.Estimate)
+	check := s.Checks.has(r.Call)
+	for _, c := range in.Charges {
+		if check {
+			s.Checks.used(c)
+		}
+	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
 		s.recordOutdated(*in.Hold)
 		// With a nearly full history the call keeps its result `skipped`; the next execution has room.
@@ -124,7 +138,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 	case in.Question != nil:
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:
-		if r.Status == agent.CallOK {
+		if r.Status == agent.CallOK && !check {
 			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // the changes of a failed call are dropped
 		}
 		said := len(r.Text)
@@ -132,14 +146,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 			said = 0
 		}
 		// A hold may have stopped the call although the run knows none: its task was lost.
-		if s.End.Grace != nil || in.Hold != nil {
-			r = s.cutOff(i, r)
-		}
-		if r.Status != agent.CallUnknown || !s.resolveUnknown(i, r.Text) {
-			s.setResultAs(i, r, said)
-			s.saveArtifacts(i, in.Artifacts)
-			s.skillCalled(i, in.Skill)
-		}
+		s.takeResult(i, r, in, said)
 	}
 	if in.ToolsChange != nil {
 		s.toolsChanged(*in.ToolsChange)
@@ -152,6 +159,21 @@ func (s *step) toolReturned(in ToolReturned) error {
 		s.End.endGrace() // all calls are back: end the grace early, because no call begins during it
 	}
 	return nil
+}
+
+// takeResult takes what a call has returned. said counts the text in it that the tool wrote.
+func (s *step) takeResult(i int, r agent.ToolResult, in ToolReturned, said int) {
+	check, cut := s.Checks.has(r.Call), s.End.Grace != nil || in.Hold != nil
+	if cut {
+		r = s.cutOff(i, r)
+	}
+	if r.Status == agent.CallUnknown && (cut || !check) && s.resolveUnknown(i, r.Text) {
+		return
+	}
+	if s.setResultAs(i, r, said); !check {
+		s.saveArtifacts(i, in.Artifacts)
+		s.skillCalled(i, in.Skill)
+	}
 }
 
 // localToolSlow repeats a call that was too slow for a local activity as a regular activity, unless

@@ -33,6 +33,9 @@ var rules = []rule{
 		func(s *step) bool {
 			return s.isFlow() && s.Phase == RunActive && s.Calls.count(CallDone) > 0
 		}, (*step).recordSteps},
+	{"take the verdict of a check",
+		"working, and the call of a check has its result",
+		(*step).hasVerdict, (*step).takeVerdict},
 	{"begin the next call that may begin",
 		"working, and nothing prevents a pending call (see the next table)",
 		func(s *step) bool { return s.awaitsCalls() && s.nextCall() >= 0 }, (*step).beginCall},
@@ -79,6 +82,13 @@ var rules = []rule{
 	{"summarize when a daemon becomes idle",
 		"ready, a daemon with `compact` is idle, and no suspension is open yet",
 		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryOfAll) }},
+	// Above the limits: the answer is there, and only a check that calls a model needs one.
+	{"fail or ask at a limit before a check that calls a model",
+		"an answer waits for its checks, the next one is a judge or an agent, and one of the run's own limits other than turns is used up",
+		func(s *step) bool { return s.limitOfCheck() != nil }, func(s *step) { s.atLimit(s.limitOfCheck(), s.Spec.OnLimit) }},
+	{"make the next check of an answer",
+		"ready, an answer waits for its checks, no reason to wait, no stop. A message that waits drops the answer instead",
+		(*step).mayVerify, (*step).verifyNext},
 	{"move the adaptive limit",
 		"ready, no reason to wait, an agent with `limits.adaptive`. The limit is used up and the last turn did something that extends it, or two turns in a row did not and it shrinks",
 		func(s *step) bool { return s.mayBeginTurn() && s.adaptiveMove() != nil }, (*step).moveLimit},
@@ -202,7 +212,7 @@ func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase
 // mayBeginTurn reports whether the next turn may begin. It does not look at limits and the
 // store.
 func (s *step) mayBeginTurn() bool {
-	return (s.ready() || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution()
+	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution()
 }
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.

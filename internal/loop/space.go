@@ -152,7 +152,7 @@ func fit[T ~string](text T, most int) T {
 
 // space returns how many bytes of JSON may still wait for somebody.
 func (s *State) space() int {
-	n := waitShare - s.Messages.PendingSize - s.Messages.EmittedSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize() - changesJSONLen(s.Flow.StateChanges)
+	n := waitShare - s.Messages.PendingSize - s.Messages.EmittedSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize() - s.Checks.size() - changesJSONLen(s.Flow.StateChanges)
 	// No pending call begins now, so the state keeps their arguments.
 	if s.Suspensions.atRest() || s.Phase == RunContinuing {
 		n -= s.Calls.pendingSize()

@@ -18,6 +18,14 @@ func withoutTexts(s agent.Spec) agent.Spec {
 	for i := range s.Skillset {
 		s.Skillset[i].Description, s.Skillset[i].WhenToUse, s.Skillset[i].Paths = "", "", nil
 	}
+	s.Verify.Checks = slices.Clone(s.Verify.Checks)
+	for i := range s.Verify.Checks { // tasks stay: the run itself gives them to agents
+		k := &s.Verify.Checks[i]
+		k.Arguments, k.Command = nil, fit(k.Command, maxName)
+		if k.Judge != nil {
+			k.Judge = &agent.Judge{Model: k.Judge.Model}
+		}
+	}
 	tools := make([]agent.ToolSpec, len(s.Toolset))
 	for i, t := range s.Toolset {
 		t.Description, t.Input = "", nil

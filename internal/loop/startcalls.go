@@ -14,8 +14,8 @@ func (s *step) nextCall() int {
 		if c.State != CallPending || !s.mayBegin(c) {
 			return false
 		}
-		switch tool, _ := s.Spec.Tool(c.Tool); {
-		case tool.Executor == agent.ExecutorSubAgent:
+		switch {
+		case s.toolOf(c).Executor == agent.ExecutorSubAgent:
 			// Not even under a pause, which lets other calls of the turn begin: the child would
 			// be held at once, and the call would wait for it.
 			return !s.Holds.any() && s.mayDelegate() && s.mayStart(c)
@@ -32,15 +32,15 @@ func (s *step) nextCall() int {
 func (s *step) beginCall() {
 	i := s.nextCall()
 	c := s.Calls.List[i]
-	switch tool, _ := s.Spec.Tool(c.Tool); {
-	case tool.Executor == agent.ExecutorSubAgent:
+	switch {
+	case s.toolOf(c).Executor == agent.ExecutorSubAgent:
 		s.delegate(i)
 	case slices.Contains(lifecycleNames, c.Tool):
 		s.callLifecycleTool(i)
 	default:
 		_, most := s.estimatedCharge(c)
 		s.Calls.begin(i, s.At, most)
-		s.record(agent.Event{Type: agent.EventCallStarted, Call: s.callUpdate(c, "")})
+		s.recordCallStarted(i)
 		s.callTool(i, false)
 	}
 }
@@ -65,6 +65,6 @@ func (s *step) mayBegin(c Call) bool {
 // readsOnly reports whether a call's tool is the worker's own and only reads. Tools of a source
 // are other people's programs: their own claim to be read-only does not count.
 func (s *step) readsOnly(c Call) bool {
-	tool, _ := s.Spec.Tool(c.Tool)
+	tool := s.toolOf(c)
 	return tool.Executor == "" && tool.ReadOnly && !strings.Contains(tool.Name, agent.SourceSeparator)
 }

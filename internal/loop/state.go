@@ -32,6 +32,7 @@ type State struct {
 	Loops    Loops    `json:"loops,omitzero"`
 	Adaptive Adaptive `json:"adaptive,omitzero"`
 	Calls    Calls    `json:"calls,omitzero"`
+	Checks   Checks   `json:"checks,omitzero"`
 	Flow     Flow     `json:"flow,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
@@ -69,6 +70,7 @@ func (s State) clone() State {
 	s.Lessons = s.Lessons.clone()
 	s.Loops = s.Loops.clone()
 	s.Adaptive = s.Adaptive.clone()
+	s.Checks = s.Checks.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
 	s.Messages = s.Messages.clone()

@@ -279,6 +279,21 @@ func (p *player) input(verb, rest string) Input {
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
+	case "judged": // a check: its call, what it has used, and its verdict
+		f := strings.SplitN(rest, " ", 3)
+		in := ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: f[2]}}
+		var u agent.Usage
+		if p.decode(f[1], &u); u != (agent.Usage{}) {
+			in.Charges = []agent.Charge{{Model: "j", Usage: u, Cost: p.state.modelPrice("j").Of(u)}}
+		}
+		in.Estimate = p.estimates[f[0]]
+		return in
+	case "missing": // no worker has what a check or a step needs
+		call, what, _ := strings.Cut(rest, " ")
+		return ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallSkipped}, Missing: agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", what)}
+	case "child-judges": // an agent that looks at an answer
+		f := strings.SplitN(rest, " ", 2)
+		return ChildEnded{Session: f[0], Outcome: &agent.Outcome{Session: f[0], Status: agent.StatusCompleted, Reason: "done", Output: json.RawMessage(f[1])}}
 	case "generated": // the result of a flow's model call, with what it has used
 		f := strings.SplitN(rest, " ", 4)
 		in := p.input("result", strings.Join([]string{f[0], f[1], f[3]}, " ")).(ToolReturned)

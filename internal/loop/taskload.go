@@ -65,7 +65,7 @@ func (s *step) mayStart(c Call) bool {
 // startJSONLen returns the length in JSON of the start of a call's child: its input, and its
 // [wire.ChildStart].
 func (s *step) startJSONLen(c Call) int {
-	sub := s.subAgent(c.Tool)
+	sub := s.subAgent(c)
 	start := Parent{Start: &wire.ChildStart{Parent: wire.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
 	return 2*rawJSONLen(c.Arguments) + filesJSONLen(c.Files) + start.jsonLen()
 }

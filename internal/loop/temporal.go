@@ -33,7 +33,7 @@ const (
 
 // temporalCall returns what the workflow has to call for a call; nil for other tools.
 func (s *step) temporalCall(c Call) *agent.TemporalCall {
-	tool, _ := s.Spec.Tool(c.Tool)
+	tool := s.toolOf(c)
 	t := tool.Temporal
 	if c.Step.Temporal != nil {
 		t = c.Step.Temporal

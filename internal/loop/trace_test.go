@@ -43,6 +43,20 @@ func awaited(v *agent.Suspension) (text string) {
 	return fmt.Sprintf("%s then %s", text, v.Conditions.OnTimeout)
 }
 
+func describeCheck(c agent.CheckUpdate) string {
+	text := fmt.Sprintf(" %s %s %s by %s", c.Call, c.Point, c.Name, c.Tool)
+	if c.Status != "" {
+		text += fmt.Sprintf(": %s in %s", c.Status, c.Duration)
+	}
+	if v := c.Verdict; v != nil {
+		text += fmt.Sprintf(", %s %q", v.Decision, oneLine(v.Reasoning))
+	}
+	if c.Model != "" {
+		text += fmt.Sprintf(", %d tokens of %s", c.Usage.Total(), c.Model)
+	}
+	return text
+}
+
 func describe(e agent.Event) string {
 	switch {
 	case e.Message != nil:
@@ -70,6 +84,8 @@ func describe(e agent.Event) string {
 		return b.String()
 	case e.Call != nil:
 		return " " + strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", e.Call.Call, e.Call.Step, e.Call.Tool, e.Call.Status)), " ")
+	case e.Check != nil:
+		return describeCheck(*e.Check)
 	case e.Snapshot != nil:
 		text := fmt.Sprintf(" %d tokens", e.Snapshot.Usage.Total())
 		for _, k := range slices.Sorted(maps.Keys(e.Snapshot.StateChanges)) {
@@ -80,6 +96,9 @@ func describe(e agent.Event) string {
 		text := fmt.Sprintf(" %s %q", e.Outcome.Reason, oneLine(e.Outcome.Text))
 		if e.Outcome.Error != nil {
 			text += ": " + oneLine(e.Outcome.Error.Message)
+		}
+		if n := e.Outcome.Verify; n != nil {
+			text += fmt.Sprintf(", %d of %d checks vetoed, capped %t", n.Vetoes, n.Invocations, n.CapReached)
 		}
 		return text
 	case e.Suspension != nil:

@@ -167,8 +167,8 @@ func (s *step) stopsAfter() *Call {
 	return nil
 }
 
-// completeWith completes the run with the result of a call. A result that is JSON is the output too.
-func (s *step) completeWith(c Call) {
+// completeByCall completes the run with the result of a call. A result that is JSON is the output too.
+func (s *step) completeByCall(c Call) {
 	r := wire.Reply{}
 	for _, f := range (agent.Message{Parts: c.Result.Files}).Files() {
 		r.Returned = append(r.Returned, *f)

@@ -230,6 +230,32 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	for i, name := range def.Fallbacks {
 		f.checkModel(c, e, def, fmt.Sprintf("fallbacks[%d]", i), name)
 	}
+	f.checkChecks(c, e, def)
+}
+
+// checkChecks checks that what checks an agent's answer exists. Agents are checked with all others.
+func (f *File) checkChecks(c *checker, e entry, def agent.Definition) {
+	for i, k := range def.Verify.Checks {
+		at := fmt.Sprintf("verify.checks[%d]", i)
+		switch k.Kind() {
+		case agent.CheckByJudge:
+			if k.Judge.Model != "" {
+				f.checkModel(c, e, def, at+".judge.model", k.Judge.Model)
+			}
+		case agent.CheckByTool:
+			server, _, _ := strings.Cut(k.Tool, agent.SourceSeparator)
+			if _, known := f.servers[server]; known || k.Tool == "" {
+				continue
+			}
+			err := f.checkTool(k.Tool)
+			if !slices.Contains(workerTools, k.Tool) {
+				err = agent.Errorf(agent.CodeUnknownTool, "there is no tool %s; a check may name %s, or a tool of a server under mcp as SERVER%sTOOL%s", quote(k.Tool), strings.Join(workerTools, ", "), agent.SourceSeparator, meant(k.Tool, workerTools))
+			}
+			if err != nil {
+				c.add(agent.CodeOf(err), e.at(at+".tool"), "%s.%s: %w", e.path, at, err)
+			}
+		}
+	}
 }
 
 // This also records a script, which no tool may write.

@@ -40,6 +40,9 @@ var groups = []group{
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
 	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
+	{reflect.TypeFor[agent.Verify](), "verify", "Verification", "agents.NAME.verify"},
+	{reflect.TypeFor[agent.Check](), "check", "A check", "agents.NAME.verify.checks[]"},
+	{reflect.TypeFor[agent.Judge](), "judge", "A judge", "agents.NAME.verify.checks[].judge"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
 	{reflect.TypeFor[agent.SkillMatch](), "skill_match", "Matching of skills", "agents.NAME.skill_match"},
 	{reflect.TypeFor[agent.TurnPolicy](), "turn_policy", "The form of a turn", "agents.NAME.turn_policy"},
@@ -67,15 +70,15 @@ var groups = []group{
 // parser.
 var (
 	required = map[string][]string{
-		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "verify": {"checks"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
 	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1}
 	most  = map[string]float64{"remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
 		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
-	anyNumber = []string{"compaction.keep_last"}
-	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
+	anyNumber = []string{"compaction.keep_last", "verify.max"}
+	notEmpty  = []string{"verify.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
 		"agent.on_loop": {string(agent.LimitActionFail), string(agent.LimitActionAsk)}, "flow.on_limit": {string(agent.LimitActionFail), string(agent.LimitActionAsk)},
 		"remedy.then":  {string(agent.RecoverAsk), string(agent.RecoverHandoff), string(agent.RecoverFail)},
@@ -89,7 +92,7 @@ var (
 		"flow.default": agent.RulingAllow, "flow.on_limit": agent.LimitActionFail, "step.on_unknown": flow.OnUnknownAsk,
 		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".", "skill_match.sticky": true, "skill_match.strategy": agent.SkillsByMetadata, "skill_match.top_n": 1,
 	}
-	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
+	patterns = map[string]string{"agent.name": agentName, "check.name": agentName, "check.agent": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
 		".agents": {Pattern: agentName}, ".flows": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
 		"agent.recovery": {Enum: kindsOfFailures()}, "agent.texts": {Enum: anys(textNames())},
@@ -177,6 +180,7 @@ func (g *generator) whole() *jsonschema.Schema {
 	}
 	root.Defs["model"].AllOf = byProvider()
 	root.Defs["step"].AllOf, root.Defs["step"].OneOf = byKind()
+	root.Defs["check"].OneOf = []*jsonschema.Schema{{Required: []string{"tool"}}, {Required: []string{"command"}}, {Required: []string{"agent", "task"}}, {Required: []string{"judge"}}}
 	root.Defs["server"].OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
 	return root
 }

@@ -258,6 +258,13 @@ func (f *File) uses() (tools, servers []string) {
 		for _, name := range def.Tools {
 			set[name] = true
 		}
+		for _, k := range def.Verify.Checks {
+			name := k.ToolName()
+			if server, _, ok := strings.Cut(name, tool.Separator); ok && k.Agent == "" {
+				name = sourcePrefix + server
+			}
+			set[name] = true
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if server, ok := strings.CutPrefix(name, sourcePrefix); ok {

@@ -90,6 +90,7 @@ func (f *File) checkTogether(c *checker, list []entry) {
 			continue // its own errors are reported
 		}
 		f.checkBelow(c, e, def)
+		f.checkVerifiers(c, e, def)
 		checkClientTools(c, e, def)
 		for i, r := range def.Rules {
 			at := fmt.Sprintf("rules[%d].tools", i)
@@ -124,6 +125,22 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 		// An unknown agent was reported above.
 		if lacks := beyond(def, below, a); err == nil && len(lacks) > 0 {
 			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, a.Agent, e.name, strings.Join(lacks, ", "))
+		}
+	}
+}
+
+// checkVerifiers checks the agents that check an agent's answer, as checkBelow does sub-agents.
+func (f *File) checkVerifiers(c *checker, e entry, def agent.Definition) {
+	for i, k := range def.Verify.Checks {
+		at := fmt.Sprintf("verify.checks[%d]", i)
+		if k.Agent == "" || agent.CheckName(k.Agent) != nil {
+			continue
+		}
+		below, err := f.Agent(k.Agent)
+		if !c.names[k.Agent] {
+			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "%s.%s: there is no agent %s in this file%s", e.path, at, quote(k.Agent), meant(k.Agent, slices.Sorted(maps.Keys(c.names))))
+		} else if lacks := beyond(def, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); err == nil && len(lacks) > 0 {
+			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, k.Agent, e.name, strings.Join(lacks, ", "))
 		}
 	}
 }

@@ -45,6 +45,8 @@ func whatElse(e agent.Event) string {
 	switch {
 	case e.Delay != nil && e.Delay.Error != nil:
 		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
+	case e.Check != nil:
+		return CheckLine(e.Check)
 	case e.Artifact != nil:
 		return Artifact(e.Artifact)
 	case e.Notebook != nil:

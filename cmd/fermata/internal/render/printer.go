@@ -127,6 +127,8 @@ func (t *Printer) aside(e agent.Event) {
 		t.skill(e)
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
+	case agent.EventCheckDone:
+		t.note("%s", CheckLine(e.Check))
 	case agent.EventNotebookUpdated:
 		t.note("  the notebook has version %d", e.Notebook.Version)
 	case agent.EventLimitExtended, agent.EventLimitMoved, agent.EventLessonLearned:

@@ -1,0 +1,314 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Verify says what is checked before a run completes. When the model has answered, the checks are
+// made in their order. If all accept, the run completes. If one vetoes, the model reads why and goes
+// on; the checks after it are not made. The zero value checks nothing.
+type Verify struct {
+	// Checks are made one after the other; at most 8.
+	Checks []Check `json:"checks,omitempty"`
+	// Max is after how many vetoes the run fails with [CodeVerifyCapped]. Zero means 5, and -1 any
+	// number: then the other limits bound the run.
+	Max int `json:"max,omitempty"`
+}
+
+// defaultVetoes is after how many vetoes a run fails, if its agent does not say.
+const defaultVetoes = 5
+
+// Bounds of checks.
+const (
+	maxChecks       = 8
+	maxCheckTask    = 4 << 10  // bytes; the run's state has it
+	maxCheckText    = 16 << 10 // bytes, of instructions and of arguments
+	maxCheckTimeout = Duration(24 * time.Hour)
+)
+
+// WithDefaults returns v with every default filled in.
+func (v Verify) WithDefaults() Verify {
+	if len(v.Checks) > 0 {
+		v.Max = or(v.Max, defaultVetoes)
+	}
+	return v
+}
+
+// Check is something that looks at what a run has done, and accepts or vetoes it. One of Tool,
+// Command, Agent and Judge is set.
+type Check struct {
+	// Name is what events, limits and the model call the check by: 1 to 32 lower-case letters,
+	// digits or "_", beginning with a letter.
+	Name string `json:"name"`
+	// Tool is a tool of the worker; the agent need not have it. It should only look: the call may be
+	// made again. It accepts by an empty result, null or true, or by a verdict in JSON. Any other text
+	// is a veto, and the model reads the text.
+	Tool string `json:"tool,omitempty"`
+	// Arguments are the tool's; empty means the answer as JSON, with task, text, output and turn.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Command is run by the tool shell_run. It accepts by the exit status 0. Otherwise the model
+	// reads its output.
+	Command string `json:"command,omitempty"`
+	// Agent is an agent that looks at the answer, as a sub-agent: it counts to the run's limits.
+	Agent string `json:"agent,omitempty"`
+	// Task is what the agent is asked to do. It gets the answer as its context.
+	Task string `json:"task,omitempty"`
+	// Tools are names and patterns of tools that the agent may use; empty means those that this
+	// agent has too.
+	Tools []string `json:"tools,omitempty"`
+	// Limits may lower the agent's own limits.
+	Limits Limits `json:"limits,omitzero"`
+	// Judge is a model that is asked once.
+	Judge *Judge `json:"judge,omitempty"`
+	// FeedbackFallback is what the model reads after a veto that says nothing; empty means a text of
+	// the runtime's.
+	FeedbackFallback string `json:"feedback_fallback,omitempty"`
+	// OnError says what a check counts as that could not be made; empty means veto.
+	OnError CheckError `json:"on_error,omitempty"`
+	// Timeout is how long one attempt may take; zero means 10m. An agent has its limits instead.
+	Timeout Duration `json:"timeout,omitempty"`
+}
+
+// Judge is a model that is asked whether what a run has done is enough. It sees the conversation,
+// cut to what fits, and answers with a verdict. Its usage counts to the run.
+type Judge struct {
+	// Model is the model's full name; empty means the agent's own model.
+	Model string `json:"model,omitempty"`
+	// Instructions say what is enough: the rubric.
+	Instructions string `json:"instructions,omitempty"`
+	// MaxOutputTokens bounds the reply; zero means 1024.
+	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
+}
+
+// CheckError says what a check counts as that could not be made: it failed, its time was up, or its
+// verdict could not be read.
+type CheckError string
+
+// What such a check counts as. The zero value means veto.
+const (
+	CheckErrorVeto   CheckError = "veto"   // a veto: the model reads what went wrong
+	CheckErrorAccept CheckError = "accept" // an acceptance
+	CheckErrorHold   CheckError = "hold"   // the run is paused, and a resume makes the check again
+)
+
+// CheckKind says who makes a check.
+type CheckKind string
+
+// The kinds of checks.
+const (
+	CheckByTool    CheckKind = "tool"
+	CheckByCommand CheckKind = "command"
+	CheckByAgent   CheckKind = "agent"
+	CheckByJudge   CheckKind = "judge"
+)
+
+// Kind returns who makes the check.
+func (c Check) Kind() CheckKind {
+	switch {
+	case c.Judge != nil:
+		return CheckByJudge
+	case c.Agent != "":
+		return CheckByAgent
+	case c.Command != "":
+		return CheckByCommand
+	}
+	return CheckByTool
+}
+
+// ShellTool is the tool that runs the command of a check.
+const ShellTool = "shell_run"
+
+// ToolName returns the name of the tool that makes the check.
+func (c Check) ToolName() string {
+	switch c.Kind() {
+	case CheckByJudge:
+		return GenerateTool
+	case CheckByAgent:
+		return SubAgentPrefix + c.Agent
+	case CheckByCommand:
+		return ShellTool
+	}
+	return c.Tool
+}
+
+// CheckPoint is where in a run a check is made.
+type CheckPoint string
+
+// The points.
+const (
+	PointVerify CheckPoint = "verify" // before the run completes
+)
+
+// Proposal is an answer that would complete a run, as a check's tool gets it.
+type Proposal struct {
+	// Task is what the run was last asked by a person or program.
+	Task string `json:"task"`
+	// Text is the answer. Output is the answer as JSON, if the agent has an output schema.
+	Text   string          `json:"text"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Turn   int             `json:"turn"`
+}
+
+// Verdict is what a check says. Its JSON form is what a judge and an agent answer with, and what a
+// tool may return.
+type Verdict struct {
+	// Decision is accept or veto.
+	Decision Decision `json:"verdict"`
+	// Reasoning says why. NextStep says what the model should do next. Evidence lists what was
+	// looked at: commands with their results, files, sources.
+	Reasoning string   `json:"reasoning,omitempty"`
+	NextStep  string   `json:"next_step,omitempty"`
+	Evidence  []string `json:"evidence,omitempty"`
+}
+
+// Decision is the word of a verdict.
+type Decision string
+
+// The decisions.
+const (
+	DecisionAccept Decision = "accept"
+	DecisionVeto   Decision = "veto"
+)
+
+// UnmarshalJSON reads a decision. It refuses words that are none.
+func (d *Decision) UnmarshalJSON(raw []byte) error {
+	var word string
+	if err := json.Unmarshal(raw, &word); err != nil {
+		return fmt.Errorf("a verdict is accept or veto, not %s", raw)
+	}
+	if *d = Decision(word); *d != DecisionAccept && *d != DecisionVeto {
+		return fmt.Errorf("a verdict is accept or veto, not %q", word)
+	}
+	return nil
+}
+
+// VerdictSchema returns the JSON Schema of a [Verdict], as judges and agents get it.
+func VerdictSchema() json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{"reasoning":{"type":"string","description":"Why, in a few sentences"},` +
+		`"verdict":{"type":"string","enum":["accept","veto"],"description":"accept if the work is done, veto if not"},` +
+		`"next_step":{"type":"string","description":"After a veto: what has to be done next"},` +
+		`"evidence":{"type":"array","items":{"type":"string"},"description":"What you looked at"}},"required":["reasoning","verdict"],"additionalProperties":false}`)
+}
+
+// CheckUpdate says what happened to a check. check.started has its first fields, and check.done all.
+type CheckUpdate struct {
+	Name  string     `json:"name"`
+	Point CheckPoint `json:"point"`
+	Kind  CheckKind  `json:"kind"`
+	// Call is the id of the check's call, and Tool what makes it.
+	Call string `json:"call"`
+	Tool string `json:"tool,omitempty"`
+	// Verdict is nil for a check that has not ended, or was not finished: it is made again, or
+	// nobody needs it any more.
+	Verdict *Verdict `json:"verdict,omitempty"`
+	// Status is how the call ended. Error says why the check could not be made.
+	Status CallStatus `json:"status,omitempty"`
+	Error  string     `json:"error,omitempty"`
+	// Duration is the time from check.started to check.done.
+	Duration Duration `json:"duration,omitempty"`
+	// Model, Usage and Cost are those of a judge. An agent's are in its own run.
+	Model string `json:"model,omitempty"`
+	Usage Usage  `json:"usage,omitzero"`
+	Cost  USD    `json:"cost_usd,omitempty"`
+}
+
+func (c CheckUpdate) size() int {
+	n := len(c.Error)
+	if v := c.Verdict; v != nil {
+		n += len(v.Reasoning) + len(v.NextStep)
+		for _, e := range v.Evidence {
+			n += len(e)
+		}
+	}
+	return n
+}
+
+// CheckCount counts the checks of a run.
+type CheckCount struct {
+	// Invocations are the checks that gave a verdict, and Vetoes those that vetoed.
+	Invocations int `json:"invocations"`
+	Vetoes      int `json:"vetoes"`
+	// Max is after how many vetoes the run fails; nil means after any number.
+	Max *int `json:"max"`
+	// CapReached means that the run has failed for its vetoes.
+	CapReached bool `json:"cap_reached"`
+}
+
+// check refuses checks that can never work, with [CodeInvalidInput].
+func (v Verify) check() error {
+	switch {
+	case len(v.Checks) == 0 && v.Max != 0:
+		return Errorf(CodeInvalidInput, "verify.max bounds vetoes, and verify.checks is empty; name a check").WithPath("verify.checks")
+	case len(v.Checks) > maxChecks:
+		return Errorf(CodeInvalidInput, "verify.checks has %d checks; at most %d are made", len(v.Checks), maxChecks).WithPath("verify.checks")
+	case v.Max < -1:
+		return Errorf(CodeInvalidInput, "verify.max is %d; it is a number of vetoes, or -1 for any number", v.Max).WithPath("verify.max")
+	}
+	for i, c := range v.Checks {
+		path := fmt.Sprintf("verify.checks[%d]", i)
+		if err := c.check(path); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(v.Checks[:i], func(o Check) bool { return o.Name == c.Name }) {
+			return Errorf(CodeInvalidInput, "%s: two checks have the name %s", path, c.Name).WithPath(path + ".name")
+		}
+	}
+	return nil
+}
+
+func (c Check) check(path string) error {
+	fault := func(field, format string, args ...any) error {
+		return Errorf(CodeInvalidInput, "%s: %s", path, fmt.Sprintf(format, args...)).WithPath(path + field)
+	}
+	if err := CheckName(c.Name); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	kinds := 0
+	for _, set := range []bool{c.Tool != "", c.Command != "", c.Agent != "", c.Judge != nil} {
+		if set {
+			kinds++
+		}
+	}
+	isTool, isAgent := c.Kind() == CheckByTool, c.Kind() == CheckByAgent
+	switch {
+	case kinds != 1:
+		return fault("", "a check has one of tool, command, agent and judge")
+	case len(c.Arguments) > 0 && !isTool:
+		return fault(".arguments", "only a tool has arguments")
+	case len(c.Arguments) > maxCheckText || len(c.Command) > maxCheckText || c.Judge != nil && len(c.Judge.Instructions) > maxCheckText:
+		return fault("", "its arguments, command or instructions are longer than %d bytes", maxCheckText)
+	case len(c.Task) > maxCheckTask || len(c.FeedbackFallback) > maxCheckTask:
+		return fault("", "task and feedback_fallback have %d bytes at most", maxCheckTask)
+	case isAgent && c.Task == "":
+		return fault(".task", "say in task what the agent has to look at")
+	case !isAgent && (c.Task != "" || len(c.Tools) > 0 || c.Limits != (Limits{})):
+		return fault("", "task, tools and limits belong to a check with an agent")
+	case isAgent && c.Timeout != 0:
+		return fault(".timeout", "an agent has limits; use limits.wall_clock")
+	case c.Timeout < 0 || c.Timeout > maxCheckTimeout:
+		return fault(".timeout", "it is a duration of at most %s", maxCheckTimeout)
+	case c.Judge != nil && c.Judge.MaxOutputTokens < 0:
+		return fault(".judge.max_output_tokens", "it must be positive")
+	case !slices.Contains([]CheckError{"", CheckErrorVeto, CheckErrorAccept, CheckErrorHold}, c.OnError):
+		return fault(".on_error", "it is veto, accept or hold, not %q", c.OnError)
+	case len(c.Arguments) > 0 && !json.Valid(c.Arguments):
+		return fault(".arguments", "they are no JSON")
+	}
+	if isTool {
+		if err := CheckTool(c.Tool); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if isAgent {
+		if err := CheckName(c.Agent); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if err := c.Limits.Check(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

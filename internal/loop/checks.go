@@ -1,0 +1,158 @@
+package loop
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
+	"github.com/fermata-agents/fermata/internal/excerpt"
+)
+
+// Checks is the part that keeps the answer that waits for its checks, and knows which call is a
+// check's. A check is a call that the runtime makes, one at a time: holds, limits, a stop and lost
+// workers treat it as a call of the model. Three things differ: its events are check.started and
+// check.done, no message tells of it, and one that was cut off is made again.
+type Checks struct {
+	// Proposal is the answer that would complete the run; nil if none waits.
+	Proposal *Proposal `json:"proposal,omitempty"`
+	// Current is the check whose call is in the list; nil if none is.
+	Current *CurrentCheck `json:"current,omitempty"`
+	// Made counts the calls of checks of the run. It makes their ids.
+	Made int `json:"made,omitempty"`
+	// Invocations count verdicts, and Vetoes those that vetoed. A daemon's count is of its task.
+	Invocations int `json:"invocations,omitempty"`
+	Vetoes      int `json:"vetoes,omitempty"`
+	// Capped means that the run has failed for its vetoes.
+	Capped bool `json:"capped,omitempty"`
+}
+
+// Proposal is an answer that waits until it is checked.
+type Proposal struct {
+	Reason string          `json:"reason"`
+	Text   string          `json:"text,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	// Citations are dropped with a text that is cut. Files are what the answer gives back.
+	Citations []agent.Citation `json:"citations,omitempty"`
+	Files     []agent.File     `json:"files,omitempty"`
+	// Next is the index of the check that is made next.
+	Next int `json:"next,omitempty"`
+	// Size is how long the proposal is in JSON at most.
+	Size int `json:"size,omitempty"`
+}
+
+// CurrentCheck is the check whose call is in the list.
+type CurrentCheck struct {
+	Call  string           `json:"call"`
+	Point agent.CheckPoint `json:"point"`
+	Index int              `json:"index,omitempty"`
+	Since time.Time        `json:"since,omitzero"`
+	// Model, Usage and Cost are what a judge has used.
+	Model string      `json:"model,omitempty"`
+	Usage agent.Usage `json:"usage,omitzero"`
+	Cost  agent.USD   `json:"cost_usd,omitempty"`
+	// Verdict is what the call came to; nil if it was not finished. Failed says why the check could
+	// not be made.
+	Verdict *agent.Verdict `json:"verdict,omitempty"`
+	Failed  string         `json:"failed,omitempty"`
+}
+
+// proposalShare bounds a proposal in the state, in bytes of JSON. It shares the space of what waits.
+const proposalShare = 384 << 10
+
+func (k Checks) clone() Checks {
+	k.Proposal, k.Current = copied(k.Proposal), copied(k.Current)
+	return k
+}
+
+// size returns how much of the space of what waits the part takes.
+func (k Checks) size() int {
+	if k.Proposal == nil {
+		return 0
+	}
+	return k.Proposal.Size
+}
+
+// has reports whether a call is the one of the current check.
+func (k Checks) has(call string) bool { return k.Current != nil && k.Current.Call == call }
+
+// propose keeps an answer within a size. The text of a longer one is cut: the log has it whole. It
+// reports false for an output that is too long.
+func (k *Checks) propose(p Proposal, most int) bool {
+	if p.Size = proposalJSONLen(p); p.Size > most {
+		text := p.Text
+		p.Citations, p.Text = nil, "" // the citations are about what is cut
+		p.Text = excerpt.Of(text, bytesWithin(text, max(0, most-proposalJSONLen(p))), len(text))
+		p.Size = proposalJSONLen(p)
+	}
+	if len(p.Output) > 0 && p.Size > most {
+		return false
+	}
+	k.Proposal = &p
+	return true
+}
+
+func (k *Checks) dropProposal() { k.Proposal = nil }
+
+// next counts a check that is about to be made, and returns its number.
+func (k *Checks) next() int {
+	k.Made++
+	return k.Made
+}
+
+func (k *Checks) begin(c CurrentCheck)    { k.Current = &c }
+func (k *Checks) started(at time.Time)    { k.Current.Since = at }
+func (k *Checks) failed(why string)       { k.Current.Failed = why }
+func (k *Checks) decide(v *agent.Verdict) { k.Current.Verdict = v }
+
+// used adds what an attempt of a judge has used.
+func (k *Checks) used(c agent.Charge) {
+	k.Current.Model = firstOf(c.Model, k.Current.Model)
+	k.Current.Usage, k.Current.Cost = k.Current.Usage.Add(c.Usage), amount.Add(k.Current.Cost, c.Cost)
+}
+
+// end ends the current check and returns it.
+func (k *Checks) end() CurrentCheck {
+	was := *k.Current
+	k.Current = nil
+	return was
+}
+
+// accepted counts an acceptance, and reports whether it was the last of n checks.
+func (k *Checks) accepted(n int) (all bool) {
+	k.Invocations++
+	k.Proposal.Next++
+	return k.Proposal.Next >= n
+}
+
+// vetoed counts a veto, and reports whether it was one too many.
+func (k *Checks) vetoed(most int) (capped bool) {
+	k.Invocations, k.Vetoes, k.Proposal = k.Invocations+1, k.Vetoes+1, nil
+	k.Capped = most > 0 && k.Vetoes >= most
+	return k.Capped
+}
+
+// newTask forgets the counts: a daemon's next task has vetoes of its own.
+func (k *Checks) newTask() { k.Invocations, k.Vetoes = 0, 0 }
+
+// recount computes the size again, for an imported state.
+func (k *Checks) recount() {
+	if k.Proposal != nil {
+		p := *k.Proposal
+		p.Size = proposalJSONLen(p)
+		k.Proposal = &p
+	}
+}
+
+// proposalJSONLen returns the greatest length of a proposal in JSON.
+func proposalJSONLen(p Proposal) int {
+	return verbFrame + jsonLen(p.Text) + rawJSONLen(p.Output) + citationsJSONLen(p.Citations) + filesJSONLen(p.Files)
+}
+
+func citationsJSONLen(list []agent.Citation) (n int) {
+	const frame = 128 // numbers, and the names of the fields
+	for _, c := range list {
+		n += frame + jsonLen(c.URL) + jsonLen(c.Title) + jsonLen(c.File) + jsonLen(c.Unit) + jsonLen(c.Text)
+	}
+	return n
+}

@@ -16,7 +16,7 @@ func (s *State) verifies() bool { return s.Spec != nil && len(s.Spec.Verify.Chec
 // propose keeps an answer until it is checked. The rules make the checks.
 func (s *step) propose(reason, text string, r wire.Reply) {
 	p := Proposal{Reason: reason, Text: text, Output: r.Output, Citations: agent.Message{Parts: r.Parts}.Citations(), Files: s.returned(r.Returned)}
-	if !s.Checks.propose(p, min(proposalShare, s.space())) {
+	if !s.Checks.propose(p, min(proposalShare, s.space()-checkFrame)) {
 		s.fail(agent.Errorf(agent.CodeTooLarge, "the output waits until it is checked, and is too long to be kept: it has %d bytes", len(p.Output)))
 	}
 }
@@ -60,16 +60,12 @@ func (s *step) verifyNext() {
 	s.makeCheck(agent.PointVerify, s.Checks.Proposal.Next)
 }
 
-// makeCheck puts the call of a check into the list.
+// makeCheck puts the call of a check into the list. The call has no arguments: they would repeat the
+// answer, which the state keeps already, and the call may have to wait.
 func (s *step) makeCheck(point agent.CheckPoint, index int) {
 	id := checkID(s.Turn.N, s.Checks.next())
 	s.Checks.begin(CurrentCheck{Call: id, Point: point, Index: index})
-	k := s.currentCheck()
-	call := agent.ToolCall{ID: id, Tool: k.ToolName()}
-	if k.Kind() == agent.CheckByAgent {
-		call.Arguments = s.checkTask(k)
-	}
-	s.Calls.addCheck(call)
+	s.Calls.addCheck(agent.ToolCall{ID: id, Tool: s.currentCheck().ToolName()})
 	s.Turn.work()
 }
 
@@ -82,6 +78,15 @@ func (s *State) currentCheck() agent.Check { return s.Spec.Verify.Checks[s.Check
 // maxChecked bounds the answer that an agent gets to look at, in bytes. It can ask for no more: the
 // transcript is another session's.
 const maxChecked = 32 << 10
+
+// startArguments returns the arguments of a call that starts a sub-agent. Those of a check are made
+// when it begins.
+func (s *State) startArguments(c Call) json.RawMessage {
+	if s.Checks.has(c.ID) {
+		return s.checkTask(s.currentCheck())
+	}
+	return c.Arguments
+}
 
 // checkTask returns the arguments of the call that lets an agent look at the answer.
 func (s *State) checkTask(k agent.Check) json.RawMessage {

@@ -235,7 +235,7 @@ func (s *step) takeVerdict() {
 		s.holdForLostWorkers(agent.Errorf(agent.CodeToolFailed, "the check %s could not be made: %s", k.Name, at.Failed))
 	case v == nil: // it was cut off: the rules make it again
 	case v.Decision == agent.DecisionVeto:
-		s.vetoed(k, *v)
+		s.vetoed(k, at)
 	case s.Checks.accepted(len(s.Spec.Verify.Checks)):
 		s.verified()
 	}
@@ -253,7 +253,8 @@ func (s *step) verified() {
 }
 
 // vetoed tells the model why its answer was not accepted, or ends the run after too many vetoes.
-func (s *step) vetoed(k agent.Check, v agent.Verdict) {
+func (s *step) vetoed(k agent.Check, at CurrentCheck) {
+	v := *at.Verdict
 	s.noteVeto()
 	if s.Checks.vetoed(s.Spec.Verify.Max) {
 		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, quote(firstOf(v.Reasoning, v.NextStep, k.FeedbackFallback))))
@@ -261,7 +262,28 @@ func (s *step) vetoed(k agent.Check, v agent.Verdict) {
 	}
 	m := agent.TextMessage(agent.RoleUser, feedback(k, v))
 	m.Note = agent.NoteVerify
-	s.recordMessage(m, m.Size())
+	s.recordMessage(m, feedbackSize(k, v, at.Failed))
+}
+
+// feedbackSize returns how many bytes a veto's feedback counts (see weight.go). The runtime's own
+// sentences count none, and so does the error of a check that failed.
+func feedbackSize(k agent.Check, v agent.Verdict, failed string) int {
+	switch {
+	case failed != "":
+		return 0
+	case v.Reasoning == "" && v.NextStep == "":
+		return len(k.FeedbackFallback) + verdictSize(v)
+	}
+	return verdictSize(v)
+}
+
+// verdictSize returns how many bytes a verdict counts: its texts.
+func verdictSize(v agent.Verdict) int {
+	n := len(v.Reasoning) + len(v.NextStep)
+	for _, e := range v.Evidence {
+		n += len(e)
+	}
+	return n
 }
 
 // feedback returns what the model reads after a veto.

@@ -54,3 +54,20 @@ func TestACheckThatWaitsIsKeptInAFullState(t *testing.T) {
 	require.Len(t, p.state.Children.List, 2)
 	require.Contains(t, p.out.String(), `-> start s/c-2 of c: look`)
 }
+
+// What a veto counts in the log is what its author wrote. The runtime's own sentences count nothing: a
+// new wording would seal elsewhere in a replay.
+func TestTheRuntimesWordsInAVetoCountNothing(t *testing.T) {
+	for said, bytes := range map[string]int{
+		`judged t1.check1 {} {"verdict":"veto"}`:                                                         len("fall"),
+		`judged t1.check1 {} {"verdict":"veto","evidence":["abc"]}`:                                      len("fall") + len("abc"),
+		`judged t1.check1 {} {"verdict":"veto","reasoning":"ab","next_step":"cde","evidence":["f","g"]}`: len("abcdefg"),
+		`result t1.check1 failed the tool is broken`:                                                     0,
+	} {
+		p := played(t, `begin go`, `opened {"verify":{"checks":[{"name":"tests","tool":"run","feedback_fallback":"fall"}]}}`, `says one`)
+		was := p.state.Budget.BytesSince
+		p.lines(said)
+		require.Equal(t, 1, p.state.Checks.Vetoes, said)
+		require.Equal(t, bytes, p.state.Budget.BytesSince-was, said)
+	}
+}

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -33,19 +34,44 @@ func (s *State) nextCheck() agent.Check { return s.Spec.Verify.Checks[s.Checks.P
 // limitOfCheck returns the error of a limit that is used up, if the next check calls a model. A turn
 // that the limits allow no more needs none: the answer is there.
 func (s *step) limitOfCheck() *agent.Error {
-	if !s.mayVerify() || s.messagesWait() {
-		return nil
-	}
-	if k := s.nextCheck().Kind(); k != agent.CheckByJudge && k != agent.CheckByAgent {
+	if !s.mayVerify() || !s.nextCheckAsksModel() {
 		return nil
 	}
 	k := s.budgetView()
-	for _, r := range limitOrder {
-		if r != wire.ResourceTurns && k.exhausted(r) {
+	for _, r := range checkLimits {
+		if k.exhausted(r) {
 			return s.limitError(r, k)
 		}
 	}
 	return nil
+}
+
+// checkLimits are the limits of a check that calls a model, in the order of limitOrder. It is no turn.
+var checkLimits = []wire.Resource{wire.ResourceTime, wire.ResourceTokens, wire.ResourceCost}
+
+// nextCheckAsksModel reports whether the check that the waiting answer needs next calls a model. It
+// reports false if a message waits: then the answer is not checked.
+func (s *State) nextCheckAsksModel() bool {
+	if s.messagesWait() {
+		return false
+	}
+	kind := s.nextCheck().Kind()
+	return kind == agent.CheckByJudge || kind == agent.CheckByAgent
+}
+
+// missingForCheck returns what the next check needs of the parent's grant and has not, if no limit of
+// the run's own is used up.
+func (s *State) missingForCheck() (short wire.Amounts) {
+	k := s.budgetView()
+	if !s.nextCheckAsksModel() || slices.ContainsFunc(checkLimits, k.exhausted) {
+		return short
+	}
+	for _, r := range checkLimits {
+		if k.remaining(r) <= 0 {
+			short[r] = max(1, s.Budget.LastTurn[r])
+		}
+	}
+	return short
 }
 
 func (s *State) messagesWait() bool { return len(s.Messages.Pending) > 0 }

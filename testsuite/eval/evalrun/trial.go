@@ -240,6 +240,11 @@ func (r *trying) end(ctx workflow.Context) {
 		}
 		return
 	}
+	// Somebody else may have started a later run in the session.
+	if seen.Run != "" && seen.Run != r.t.Run && r.t.State == "" {
+		r.unknown = true
+		failed(&r.t, agent.Errorf(agent.CodeDenied, "the session %s has the run %s, which this evaluation did not begin: start a new evaluation", r.t.Session, seen.Run))
+	}
 	seen.State, seen.Why, seen.Error = r.t.State, r.t.Why, r.t.Error
 	seen.Answers, seen.Cost = r.t.Answers, r.t.Cost
 	r.t = seen

@@ -271,11 +271,10 @@ func (s *step) takeVerdict() {
 // all, if its last check accepts. Else the handoff is made: [step.useProposal] takes the text of an
 // answer that was not vetoed. After a stop no verdict counts.
 func (s *step) takeVerdictAtEnd(v *agent.Verdict) {
-	accepts := v != nil && v.Decision == agent.DecisionAccept
 	switch {
-	case s.End.Stopping.Failure == nil || v != nil && !accepts:
+	case s.End.Stopping.Failure == nil || v != nil && v.Decision != agent.DecisionAccept:
 		s.Checks.dropProposal()
-	case accepts && s.Checks.accepted(len(s.Spec.Verify.Checks)) && s.daemon() == nil && !s.messagesWait():
+	case v != nil && s.Checks.accepted(len(s.Spec.Verify.Checks)) && s.daemon() == nil && !s.messagesWait():
 		s.completeWith(*s.Checks.Proposal)
 	}
 }

@@ -127,7 +127,7 @@ var themes = []theme{
 		},
 	},
 	{
-		name: "checks below", begin: bornWith, opened: `opened {"verify":{"checks":[{"name":"rubric","judge":{"model":"j"}},{"name":"review","agent":"b","task":"look"}],"max":2},"agents":[{"agent":"b"}]}`,
+		name: "checks below", begin: bornWith, opened: `opened {"verify":{"checks":[{"name":"rubric","judge":{"model":"j"}},{"name":"review","agent":"b","task":"look"}],"max":2},"agents":[{"agent":"b"}],"lifecycle":true}`,
 		from: []string{"says one", "calls subagent__b {\"task\":\"one\",\"background\":true}\nchild-started s/a-1/b-1\nsays one"},
 	},
 	{

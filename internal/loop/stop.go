@@ -192,6 +192,7 @@ func (s *step) advanceStop() {
 // summarizeAndDrain asks the model once for a summary, then waits for the children, and then
 // makes the handoff.
 func (s *step) summarizeAndDrain() {
+	s.useProposal()
 	p := s.End.Stopping
 	late := p.over(s.At)
 	switch {

@@ -256,7 +256,7 @@ func (s *step) takeVerdict() {
 	s.Turn.end()
 	switch v := at.Verdict; {
 	case s.End.Stopping != nil:
-		s.Checks.dropProposal()
+		s.takeVerdictAtEnd(v)
 	case v == nil && at.Failed != "":
 		s.holdForLostWorkers(agent.Errorf(agent.CodeToolFailed, "the check %s could not be made: %s", k.Name, at.Failed))
 	case v == nil: // it was cut off: the rules make it again
@@ -265,6 +265,32 @@ func (s *step) takeVerdict() {
 	case s.Checks.accepted(len(s.Spec.Verify.Checks)):
 		s.verified()
 	}
+}
+
+// takeVerdictAtEnd takes a verdict while the run ends. A run that hands off at a limit completes after
+// all, if its last check accepts. Else the handoff is made: [step.useProposal] takes the text of an
+// answer that was not vetoed. After a stop no verdict counts.
+func (s *step) takeVerdictAtEnd(v *agent.Verdict) {
+	switch {
+	case s.End.Stopping.Failure == nil || v != nil && v.Decision != agent.DecisionAccept:
+		s.Checks.dropProposal()
+	case v != nil && s.Checks.accepted(len(s.Spec.Verify.Checks)) && s.daemon() == nil && !s.messagesWait():
+		s.completeWith(*s.Checks.Proposal)
+	}
+}
+
+// useProposal takes the text of an answer that waits for its checks when the run hands off at a limit:
+// it is the last reply, and the model is not asked for another one.
+func (s *step) useProposal() {
+	p := s.Checks.Proposal
+	if p == nil {
+		return
+	}
+	if f := s.End.Stopping.Failure; f != nil && f.Final {
+		s.Turn.setText(p.Text)
+		s.End.keepSummary("")
+	}
+	s.Checks.dropProposal()
 }
 
 // verified completes the run with the answer that all checks have accepted. A message that waits

@@ -57,7 +57,7 @@ func (s *step) loops(err *agent.Error) {
 	if s.Spec.OnLoop == agent.LimitActionAsk {
 		s.skipPending("the same call was made too often")
 	}
-	s.atLimit(err, s.Spec.OnLoop)
+	s.stopAtLimit(agent.FailureLoop, err, s.Spec.OnLoop)
 }
 
 // hasUnableTool reports whether return_unable is the runtime's tool here.

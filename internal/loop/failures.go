@@ -78,19 +78,40 @@ func (s *step) returnUnable(c Call) {
 	s.handOff(Failure{Kind: agent.FailureUnable, Error: err, Reported: said})
 }
 
+// learnFailed keeps the failed calls of a turn that is over as lessons. It does so before any of them
+// may end the run.
+func (s *step) learnFailed(calls []Call) {
+	for _, c := range calls {
+		if c.Result.Status == agent.CallFailed && !endsRun(c) {
+			s.learn(agent.FailureToolError, failedCall(c))
+		}
+	}
+}
+
+// failedCall is the failure of a call.
+func failedCall(c Call) *agent.Error {
+	return agent.Errorf(agent.CodeToolFailed, "the tool %s failed: %s", c.Tool, short(c.Result.Text))
+}
+
+// endsRun reports whether a call is one of the tools with which a model ends its run.
+func endsRun(c Call) bool {
+	return c.Tool == agent.FinishTool || c.Tool == agent.ReturnUnableTool
+}
+
 // failedCalls counts the failed calls of a turn that is over, and recovers from the first tool
 // that failed too often.
 func (s *step) failedCalls(calls []Call) {
 	for _, c := range calls {
+		if s.outcomeDecided() || s.End.Stopping != nil { // a remedy has ended the run
+			return
+		}
 		switch {
-		case c.Tool == agent.FinishTool || c.Tool == agent.ReturnUnableTool:
+		case endsRun(c):
 		case c.Result.Status == agent.CallOK:
 			s.Recovery.resetTool(c.Tool)
 		case c.Result.Status == agent.CallFailed:
-			err := agent.Errorf(agent.CodeToolFailed, "the tool %s failed: %s", c.Tool, short(c.Result.Text))
-			s.learn(agent.FailureToolError, err)
 			if !s.Requests.asks(agent.RequestLimit) { // one question is enough
-				s.recover(agent.FailureToolError, c.Tool, err)
+				s.recover(agent.FailureToolError, c.Tool, failedCall(c))
 			}
 		}
 	}

@@ -196,6 +196,7 @@ func (s *step) endCalls() {
 	if text := s.Recovery.takeNote(); text != "" {
 		s.recordNote(agent.NoteRecovery, text)
 	}
+	s.learnFailed(calls)
 	if !s.equalResults(calls) {
 		s.failedCalls(calls)
 	}

@@ -66,13 +66,18 @@ func (s *step) hasUnableTool() bool {
 	return named && s.hasFinishTool()
 }
 
-// returnUnable ends a run whose model said that it can't do its task, or asks a person.
+// returnUnable ends a run whose model said that it can't do its task, or asks a person. A daemon ends
+// the task alone: it has others to do, and its next run must not continue this one.
 func (s *step) returnUnable(c Call) {
 	said := readUnable(c.Arguments)
 	err := agent.Errorf(agent.CodeUnable, "the model says that it can't do its task: %s", firstOf(short(said.Rationale), short(firstOf(said.Blockers...)), "it gives no reason"))
 	s.learn(agent.FailureUnable, err)
 	if s.Spec.Recovery[agent.FailureUnable].Do == agent.RecoverAsk {
 		s.askAbout(agent.FailureUnable, err)
+		return
+	}
+	if s.daemon() != nil {
+		s.endTask()
 		return
 	}
 	s.handOff(Failure{Kind: agent.FailureUnable, Error: err, Reported: said})

@@ -2,12 +2,18 @@ package loop
 
 import "github.com/fermata-agents/fermata/agent"
 
-// atLimit fails the run at a limit, asks a person, or gives the model one last reply.
+// atLimit does at a limit what the Spec's recovery says. If that names nothing, it fails the run, asks
+// a person, or gives the model one last reply.
 func (s *step) atLimit(err *agent.Error, on agent.LimitAction) {
 	kind := agent.FailureKind(err.Code)
 	if s.learn(kind, err); s.recover(kind, "", err) {
 		return
 	}
+	s.stopAtLimit(kind, err, on)
+}
+
+// stopAtLimit does what on_limit or on_loop says.
+func (s *step) stopAtLimit(kind agent.FailureKind, err *agent.Error, on agent.LimitAction) {
 	switch {
 	case on == agent.LimitActionAsk:
 		s.askLimit(err)

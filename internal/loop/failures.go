@@ -57,7 +57,7 @@ func (s *step) loops(err *agent.Error) {
 	if s.Spec.OnLoop == agent.LimitActionAsk {
 		s.skipPending("the same call was made too often")
 	}
-	s.atLimit(err, s.Spec.OnLoop)
+	s.stopAtLimit(agent.FailureLoop, err, s.Spec.OnLoop)
 }
 
 // hasUnableTool reports whether return_unable is the runtime's tool here.
@@ -66,7 +66,8 @@ func (s *step) hasUnableTool() bool {
 	return named && s.hasFinishTool()
 }
 
-// returnUnable ends a run whose model said that it can't do its task, or asks a person.
+// returnUnable ends a run whose model said that it can't do its task, or asks a person. A daemon ends
+// the task alone: it has others to do, and its next run must not continue this one.
 func (s *step) returnUnable(c Call) {
 	said := readUnable(c.Arguments)
 	err := agent.Errorf(agent.CodeUnable, "the model says that it can't do its task: %s", firstOf(short(said.Rationale), short(firstOf(said.Blockers...)), "it gives no reason"))
@@ -75,22 +76,47 @@ func (s *step) returnUnable(c Call) {
 		s.askAbout(agent.FailureUnable, err)
 		return
 	}
+	if s.daemon() != nil {
+		s.endTask()
+		return
+	}
 	s.handOff(Failure{Kind: agent.FailureUnable, Error: err, Reported: said})
+}
+
+// learnFailed keeps the failed calls of a turn that is over as lessons. It does so before any of them
+// may end the run.
+func (s *step) learnFailed(calls []Call) {
+	for _, c := range calls {
+		if c.Result.Status == agent.CallFailed && !endsRun(c) {
+			s.learn(agent.FailureToolError, failedCall(c))
+		}
+	}
+}
+
+// failedCall is the failure of a call.
+func failedCall(c Call) *agent.Error {
+	return agent.Errorf(agent.CodeToolFailed, "the tool %s failed: %s", c.Tool, short(c.Result.Text))
+}
+
+// endsRun reports whether a call is one of the tools with which a model ends its run.
+func endsRun(c Call) bool {
+	return c.Tool == agent.FinishTool || c.Tool == agent.ReturnUnableTool
 }
 
 // failedCalls counts the failed calls of a turn that is over, and recovers from the first tool
 // that failed too often.
 func (s *step) failedCalls(calls []Call) {
 	for _, c := range calls {
+		if s.outcomeDecided() || s.End.Stopping != nil { // a remedy has ended the run
+			return
+		}
 		switch {
-		case c.Tool == agent.FinishTool || c.Tool == agent.ReturnUnableTool:
+		case endsRun(c):
 		case c.Result.Status == agent.CallOK:
 			s.Recovery.resetTool(c.Tool)
 		case c.Result.Status == agent.CallFailed:
-			err := agent.Errorf(agent.CodeToolFailed, "the tool %s failed: %s", c.Tool, short(c.Result.Text))
-			s.learn(agent.FailureToolError, err)
 			if !s.Requests.asks(agent.RequestLimit) { // one question is enough
-				s.recover(agent.FailureToolError, c.Tool, err)
+				s.recover(agent.FailureToolError, c.Tool, failedCall(c))
 			}
 		}
 	}

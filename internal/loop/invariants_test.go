@@ -27,6 +27,11 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	for i, e := range slices.Backward(after.Log.Tail) {
 		require.Equal(t, last-int64(len(after.Log.Tail)-1-i), e.Seq, "events are numbered without a gap")
 	}
+	if end := slices.IndexFunc(after.Log.Tail, func(e agent.Event) bool { return e.Outcome != nil }); end >= 0 {
+		for _, e := range after.Log.Tail[end+1:] { // a verb may come while the end is stored
+			require.Equal(t, agent.EventVerbRefused, e.Type, "nothing is recorded after the end event")
+		}
+	}
 	for _, c := range before.Calls.List {
 		if c.State != CallDone {
 			continue

@@ -39,9 +39,9 @@ func (l Lessons) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// learn keeps a failure as a lesson, if the Spec names lessons.
+// learn keeps a failure as a lesson, if the Spec names lessons and the run has not ended.
 func (s *step) learn(kind agent.FailureKind, err *agent.Error) {
-	if !s.Spec.Lessons || s.End.Stopping != nil || s.isFlow() {
+	if !s.Spec.Lessons || s.End.Stopping != nil || s.outcomeDecided() || s.isFlow() {
 		return
 	}
 	l := agent.Lesson{Kind: kind, Text: fit(short(err.Message), maxLesson), Turn: s.Turn.N}

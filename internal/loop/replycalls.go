@@ -176,6 +176,7 @@ func (s *step) endCalls() {
 	s.acted(calls)
 	s.Calls.clear()
 	s.Turn.end()
+	s.learnFailed(calls) // before the run may end
 	switch {
 	case s.End.Stopping != nil:
 		s.Daemon.keepWorkIf(done == nil && last == nil) // the work is done; messages that wait are recorded at the end
@@ -186,11 +187,11 @@ func (s *step) endCalls() {
 	case done != nil:
 		s.finish(*done)
 		return
-	case last != nil:
-		s.completeByCall(*last)
+	case unable != nil: // before stop_after: what the call did does not complete the task
+		s.returnUnable(*unable)
 		return
 	default:
-		s.returnUnable(*unable)
+		s.completeByCall(*last)
 		return
 	}
 	if text := s.Recovery.takeNote(); text != "" {

@@ -54,7 +54,10 @@ func (d *Activities) generateStep(ctx context.Context, in ToolInput) (ToolOutput
 	reply, err = t.settle(ctx, reply, err)
 	out.Status, out.Text, out.Hold = agent.CallOK, cmp.Or(string(reply.Output), agent.Message{Parts: reply.Parts}.Text()), heldBy(ctx)
 	var fault *agent.Error
+	var veto vetoError
 	switch {
+	case errors.As(err, &veto):
+		out.Text = veto.verdict()
 	case err == nil:
 	case errors.As(err, new(durable.NoSlot)): // another build may have the model
 		return ToolOutput{}, err

@@ -87,13 +87,25 @@ func (d *Activities) openTail(ctx context.Context, upTo LogPosition) (got cached
 // logUpTo returns a run's whole log up to a position. If the store or the run does not
 // answer, it asks again for as long as the activity may take: the attempts of a model or
 // tool call are counted, and a slow store must not use them up.
-func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) (view *store.View, err error) {
+func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) (*store.View, error) {
+	return d.readUpTo(ctx, run, upTo, d.Log.Known)
+}
+
+// wholeUpTo returns the log up to a position with all that a model no longer knows.
+func (d *Activities) wholeUpTo(ctx context.Context, run string, upTo LogPosition) (*store.View, error) {
+	return d.readUpTo(ctx, run, upTo, func(ctx context.Context, head string, _ []agent.Event) (*store.View, error) {
+		return d.Log.View(ctx, head)
+	})
+}
+
+// readUpTo reads a log as logUpTo does; read reads its sealed part.
+func (d *Activities) readUpTo(ctx context.Context, run string, upTo LogPosition, read func(ctx context.Context, head string, tail []agent.Event) (*store.View, error)) (view *store.View, err error) {
 	err = patiently(ctx, func() error {
 		open, err := d.openTail(ctx, upTo)
 		if err != nil {
 			return err
 		}
-		sealed, err := d.Log.Known(ctx, open.head, open.events)
+		sealed, err := read(ctx, open.head, open.events)
 		// The chunk was merged into another and collected, and an execution that was
 		// reset still names it.
 		if errors.Is(err, agent.CodeChunkMissing) && len(open.events) > 0 {

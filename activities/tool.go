@@ -44,6 +44,8 @@ type ToolOutput struct {
 	Skill *agent.SkillUpdate `json:"skill,omitempty"`
 	// Charges are what the attempts of a flow's model call have used.
 	Charges []agent.Charge `json:"charges,omitempty"`
+
+	exitStatus *int // of the command that the call has run; a check reads it
 }
 
 // ToolInput is a call. Long arguments are not in it; the log has them.
@@ -139,7 +141,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	result.Text, result.Size = bound(result.Text)
 	// relisted comes last: it may take long, and the call's result is complete.
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, Artifacts: hooks.Artifacts(), Skill: hooks.Skill, ToolsChange: d.relisted(ctx, in)}, nil
+	return ToolOutput{ToolResult: result, exitStatus: hooks.ExitStatus, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, Artifacts: hooks.Artifacts(), Skill: hooks.Skill, ToolsChange: d.relisted(ctx, in)}, nil
 }
 
 // complete reads long arguments from the log, and checks edited arguments against the
@@ -156,7 +158,7 @@ func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 		return err
 	}
 	if in.Check != nil {
-		return completeCheck(log, in)
+		return d.completeCheck(ctx, log, in)
 	}
 	if in.Edited {
 		return deniesEdited(log.Spec(), *in)

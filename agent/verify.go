@@ -44,8 +44,8 @@ type Check struct {
 	// digits or "_", beginning with a letter.
 	Name string `json:"name"`
 	// Tool is a tool of the worker; the agent need not have it. It should only look: the call may be
-	// made again. It accepts by an empty result, null or true, or by a verdict in JSON. Any other text
-	// is a veto, and the model reads the text.
+	// made again. It accepts by null or true, or by a verdict in JSON, and a worker's own function also
+	// by an empty result. Any other text is a veto, and the model reads the text. See [Check.MayCall].
 	Tool string `json:"tool,omitempty"`
 	// Arguments are the tool's; empty means the answer as JSON, with task, text, output and turn.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -134,6 +134,19 @@ func (c Check) ToolName() string {
 	return c.Tool
 }
 
+// MayCall returns a [CodeInvalidInput] error if the check must not call a tool. Nobody is asked before a
+// check's call, so the tool has no approval of its own. A tool that gets the answer gets what a model
+// wrote, so it has to be read-only.
+func (c Check) MayCall(t ToolSpec) error {
+	switch {
+	case t.Approval != nil:
+		return Errorf(CodeInvalidInput, "the tool %s needs a person's approval before each call, and a check asks nobody; name another tool", t.Name)
+	case c.Kind() == CheckByTool && len(c.Arguments) == 0 && !t.ReadOnly:
+		return Errorf(CodeInvalidInput, "the tool %s is not read-only, and without arguments it gets the answer, which a model wrote; make the tool read-only, or give the check arguments", t.Name)
+	}
+	return nil
+}
+
 // CheckPoint is where in a run a check is made.
 type CheckPoint string
 
@@ -144,7 +157,7 @@ const (
 
 // Proposal is an answer that would complete a run, as a check's tool gets it.
 type Proposal struct {
-	// Task is what the run was last asked by a person or program.
+	// Task is what people and programs have asked the run. A daemon's is what woke it last.
 	Task string `json:"task"`
 	// Text is the answer. Output is the answer as JSON, if the agent has an output schema.
 	Text   string          `json:"text"`

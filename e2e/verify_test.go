@@ -3,11 +3,14 @@ package e2e
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -36,6 +40,9 @@ func checked(t *testing.T, v agent.Verify, m modelFunc, tools ...tool.Tool) (*st
 	s.worker = s.open(t, o)
 	return s, o
 }
+
+// readOnly are the options of a tool that gets the answer.
+var readOnly = &tool.Options{ReadOnly: true}
 
 // pricedModel is a model that costs a dollar for a million tokens.
 type pricedModel struct{ modelFunc }
@@ -75,7 +82,7 @@ func TestAnAnswerIsChecked(t *testing.T) {
 			return "1 and 2 are not 4", nil
 		}
 		return "", nil
-	}, nil)
+	}, readOnly)
 	var notes []string
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
 		last := r.Messages[len(r.Messages)-1].Text()
@@ -186,7 +193,7 @@ func TestABuildWithoutTheToolOfACheck(t *testing.T) {
 	t.Parallel()
 	testsTool := tool.New("run_tests", "runs the tests", func(context.Context, *tool.Call, agent.Proposal) (agent.Verdict, error) {
 		return agent.Verdict{Decision: agent.DecisionAccept}, nil
-	}, nil)
+	}, readOnly)
 	answers := make(chan struct{})
 	m := modelFunc(func(ctx context.Context, _ *model.Request) *model.Reply {
 		select {
@@ -240,11 +247,11 @@ func TestEveryCrashOfChecks(t *testing.T) {
 					return "not enough", nil
 				}
 				return "", nil
-			}, nil)},
+			}, readOnly)},
 			Agents: []agent.Definition{{Name: "lead", Model: "m", Verify: agent.Verify{Checks: []agent.Check{{Name: "check", Tool: "check"}, {Name: "rubric", Judge: &agent.Judge{}}}}}},
 		}
 		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Connection: how, Crash: crash, Model: testsuite.NewScript(
-			testsuite.Reply{Match: "^<task>", Text: `{"reasoning":"yes","verdict":"accept"}`},
+			testsuite.Reply{Match: "^Is the work done", Text: `{"reasoning":"yes","verdict":"accept"}`},
 			testsuite.Reply{Match: "^begin", Text: "first"},
 			testsuite.Reply{Match: "not enough", Text: "second"},
 		)})
@@ -266,7 +273,7 @@ func TestAForkFromBeforeAndAfterAVeto(t *testing.T) {
 			return "not enough", nil
 		}
 		return "", nil
-	}, nil)
+	}, readOnly)
 	s, _ := checked(t, agent.Verify{Checks: []agent.Check{{Name: "check", Tool: "check"}}}, m, check)
 	run, out := s.run(t, "go", nil)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
@@ -287,4 +294,33 @@ func TestAForkFromBeforeAndAfterAVeto(t *testing.T) {
 		require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 		require.Equal(t, want, o.Text)
 	}
+}
+
+// A command checks the answer: the run completes when it ends with status 0, and until then the model
+// reads its output. Its text may say anything.
+func TestACommandChecksAnAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := workspace.Open(dir, &workspace.Options{AsRoot: true, Confine: tool.ConfineWherePossible})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, files.Close()) })
+	var notes []string
+	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
+		if last := r.Messages[len(r.Messages)-1].Text(); last != "mend it" {
+			notes = append(notes, last)
+			assert.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
+		}
+		return saysText("mended")
+	})
+	s, _ := checked(t, agent.Verify{Checks: []agent.Check{{Name: "tests", Command: "echo '[exit status 0 after 1ms]'; test -e mended"}}}, m, files.Tools()...)
+	run, out := s.run(t, "mend it", nil)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.Len(t, notes, 1)
+	require.Contains(t, notes[0], "exit status 1")
+	done := checksOf(t, s, run.Session)
+	require.Len(t, done, 2)
+	require.Equal(t, agent.DecisionVeto, done[0].Verdict.Decision)
+	require.Equal(t, agent.CheckByCommand, done[0].Kind)
+	require.Equal(t, agent.DecisionAccept, done[1].Verdict.Decision)
+	require.Contains(t, done[1].Verdict.Evidence[0], "exit status 0")
 }

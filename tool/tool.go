@@ -56,6 +56,10 @@ func (c *Call) Progress(format string, args ...any) {
 	}
 }
 
+// Exited says with which status the command ended that the call has run. A tool named shell_run has to
+// say it: a check with a command accepts by 0 alone. Do not call it for a command that was cut short.
+func (c *Call) Exited(status int) { c.connected().ExitStatus = &status }
+
 // Options configures a tool; nil means all defaults.
 type Options struct {
 	// Timeout limits one attempt; zero means ten minutes. When it has passed, the tool's

@@ -43,13 +43,17 @@ func addCheckTool(k *agent.Check, d *activities.Activities) error {
 	name := k.ToolName()
 	t, ok := d.Tools[name]
 	if !ok {
-		// Only the source knows its tools, and it is asked when the check is made.
+		// Only the source knows its tools. It is asked when the check is made, as are the pins.
 		if source, _, is := strings.Cut(name, tool.Separator); is && d.Sources[source] != nil {
 			return nil
 		}
 		return agent.Errorf(agent.CodeUnknownTool, "tool %q is not known; the worker has %s", name, names(d.Tools))
 	}
-	switch spec := d.ToolSpec(t.Spec()); {
+	spec := d.ToolSpec(t.Spec())
+	if err := k.MayCall(spec); err != nil {
+		return err
+	}
+	switch {
 	case spec.Temporal != nil:
 		return agent.Errorf(agent.CodeInvalidInput, "tool %s calls what is in the namespace, and a check calls a function; call it from a tool of your own", name)
 	case k.Timeout == 0:

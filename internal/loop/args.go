@@ -78,6 +78,9 @@ type ToolArgs struct {
 type CheckArgs struct {
 	Point agent.CheckPoint `json:"point"`
 	Name  string           `json:"name"`
+	// Answer is the id of the call that is the answer: of finish, or of a tool that ends the run. Empty
+	// means the text of the last reply.
+	Answer string `json:"answer,omitempty"`
 }
 
 // FlowArgs are the arguments of the activity that asks a flow's function for its next steps.

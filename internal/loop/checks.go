@@ -29,12 +29,16 @@ type Checks struct {
 
 // Proposal is an answer that waits until it is checked.
 type Proposal struct {
-	Reason string          `json:"reason"`
+	Reason string `json:"reason"`
+	// Call is the id of the call that is the answer; empty for a reply's text.
+	Call   string          `json:"call,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	// Citations are dropped with a text that is cut. Files are what the answer gives back.
 	Citations []agent.Citation `json:"citations,omitempty"`
 	Files     []agent.File     `json:"files,omitempty"`
+	// Cut means that the text is not whole.
+	Cut bool `json:"cut,omitempty"`
 	// Next is the index of the check that is made next.
 	Next int `json:"next,omitempty"`
 	// Size is how long the proposal is in JSON at most.
@@ -89,6 +93,7 @@ func (k Checks) has(call string) bool { return k.Current != nil && k.Current.Cal
 func (k *Checks) propose(p Proposal, most int) bool {
 	if p.Size = proposalJSONLen(p); p.Size > most {
 		text := p.Text
+		p.Cut = true
 		p.Citations, p.Text = nil, "" // the citations are about what is cut
 		p.Text = excerpt.Of(text, bytesWithin(text, max(0, most-proposalJSONLen(p))), len(text))
 		p.Size = proposalJSONLen(p)
@@ -154,7 +159,7 @@ func (k *Checks) recount() {
 
 // proposalJSONLen returns the greatest length of a proposal in JSON.
 func proposalJSONLen(p Proposal) int {
-	return verbFrame + jsonLen(p.Text) + rawJSONLen(p.Output) + citationsJSONLen(p.Citations) + filesJSONLen(p.Files)
+	return verbFrame + jsonLen(p.Call) + jsonLen(p.Text) + rawJSONLen(p.Output) + citationsJSONLen(p.Citations) + filesJSONLen(p.Files)
 }
 
 func citationsJSONLen(list []agent.Citation) (n int) {

@@ -74,11 +74,11 @@ func (e *End) setArtifacts(list []agent.Artifact, left int) {
 }
 
 // complete ends a run that has its answer. It fails if a required tool was not called. A daemon
-// becomes idle instead.
-func (s *step) complete(reason, text string, r wire.Reply) {
+// becomes idle instead. call is the id of the call that is the answer; empty for a reply's text.
+func (s *step) complete(reason, text string, r wire.Reply, call string) {
 	if s.daemon() != nil {
 		if s.verifies() {
-			s.propose(reason, text, r)
+			s.propose(reason, text, r, call)
 			return
 		}
 		s.endTask()
@@ -89,7 +89,7 @@ func (s *step) complete(reason, text string, r wire.Reply) {
 		return
 	}
 	if s.verifies() {
-		s.propose(reason, text, r)
+		s.propose(reason, text, r, call)
 		return
 	}
 	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) {
@@ -122,7 +122,7 @@ func (s *step) finish(c Call) {
 	if len(s.Spec.Output) > 0 {
 		r.Output = arguments
 	}
-	s.complete(agent.ReasonFinished, text, r)
+	s.complete(agent.ReasonFinished, text, r, c.ID)
 }
 
 // missingTools returns the tools that the Spec requires and no call has used with success.

@@ -250,7 +250,7 @@ func (s *step) flowDone(a wire.FlowAnswer) {
 	}
 	s.Turn.setText(a.Text)
 	s.recordTurnEnd()
-	s.complete(agent.ReasonDone, a.Text, wire.Reply{Output: a.Output, Returned: a.Files})
+	s.complete(agent.ReasonDone, a.Text, wire.Reply{Output: a.Output, Returned: a.Files}, "")
 }
 
 // flowLimitError says of a flow what [State.exhaustedLimit] says of a model's calls.

@@ -169,6 +169,28 @@ func (p Parent) ceilings(spec agent.Spec) [][]string {
 	return append([][]string{spec.Ceiling}, p.Start.Ceilings...)
 }
 
+// rulesForbid reports whether the ancestors' rules deny one of the tools, or ask a person about it. A
+// rule about certain arguments, or about later calls, counts for all: nobody compares those of a check.
+func (p Parent) rulesForbid(tools []agent.ToolSpec) bool {
+	if p.Start == nil {
+		return false
+	}
+	for _, t := range tools {
+		spoken := false
+		for _, rule := range p.Start.Rules {
+			covers := rule.Covers(t) && !(rule.Otherwise && spoken)
+			if covers && rule.Do != agent.RulingAllow {
+				return true
+			}
+			// An Otherwise rule is an agent's last (see ruling). An allowance for some calls does not
+			// switch it off.
+			always := covers && len(rule.Arguments) == 0 && rule.AfterCalls == 0
+			spoken = !rule.Otherwise && (spoken || always)
+		}
+	}
+	return false
+}
+
 // within reports whether all ceilings allow a tool. An empty ceiling allows every tool.
 func within(ceilings [][]string, name string) bool {
 	for _, c := range ceilings {

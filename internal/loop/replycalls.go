@@ -130,6 +130,9 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 		text = malformed(c.Malformed)
 	case i < len(r.ArgumentErrors) && r.ArgumentErrors[i] != "":
 		text = fit(r.ArgumentErrors[i], maxFault)
+	// The output of the first call was read (see checkOutput), and the run completes with it.
+	case c.Tool == agent.FinishTool && s.hasFinishTool() && s.finishedBefore(i):
+		text = "Not executed: one reply may call finish once, and the first call counts."
 	case c.Tool == agent.FinishTool && s.hasFinishTool() && r.OutputError != "":
 		text = "The arguments do not fit: " + r.OutputError + "." + s.quoteOutput()
 	case c.Tool == agent.FinishTool && s.hasFinishTool():
@@ -140,6 +143,11 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 		return "", "", false
 	}
 	return agent.CallRejected, text, true
+}
+
+// finishedBefore reports whether a reply has a readable call of finish before its i-th call.
+func (s *step) finishedBefore(i int) bool {
+	return slices.ContainsFunc(s.Calls.List[:i], func(c Call) bool { return c.Tool == agent.FinishTool && c.Malformed == "" })
 }
 
 // hasFinishTool reports whether finish is the runtime's tool here, and not a worker's.

@@ -218,6 +218,9 @@ func effectText(e Effect) string {
 			return fmt.Sprintf("call %s %s with %s", e.Call, e.Tool, e.Arguments)
 		}
 		text := fmt.Sprintf("call %s %s", e.Call, e.Tool)
+		if e.Check != nil && e.Check.Answer != "" {
+			text += ", which looks at " + e.Check.Answer
+		}
 		if e.Temporal != nil {
 			text += fmt.Sprintf(": %s, within %s", e.Temporal, e.Timeout)
 		}

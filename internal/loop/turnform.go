@@ -18,7 +18,7 @@ import (
 // correctForm answers a reply without calls that may not end the run, and reports whether it did.
 // text is the reply's text.
 func (s *step) correctForm(r wire.Reply, text string) (corrected bool) {
-	visible, _, marked := s.withoutSentinel(text)
+	visible, _, marked := withoutSentinel(s.Spec, text)
 	policy := s.Spec.TurnPolicy
 	switch {
 	case s.Spec.Completion == agent.CompletionTool:
@@ -107,10 +107,16 @@ func (s *step) refusesTextCalls(r wire.Reply) bool {
 	return true
 }
 
+// AnswerText returns the text of a reply that ends a run as the run's outcome shows it.
+func AnswerText(spec *agent.Spec, reply string) string {
+	visible, _, _ := withoutSentinel(spec, reply)
+	return visible
+}
+
 // withoutSentinel returns a text without the text that marks the end, and where that was, with
 // the white space before it. found is whether the text has it: as a line of its own, or as its end.
-func (s *step) withoutSentinel(text string) (visible string, cut [2]int, found bool) {
-	mark := s.Spec.Sentinel()
+func withoutSentinel(spec *agent.Spec, text string) (visible string, cut [2]int, found bool) {
+	mark := spec.Sentinel()
 	if mark == "" {
 		return text, cut, false
 	}
@@ -140,7 +146,7 @@ func cutOut(text string, from, to int) (visible string, cut [2]int, found bool) 
 
 // answered completes the run with a reply. Its text is shown without the text that marks the end.
 func (s *step) answered(r wire.Reply, text string) {
-	visible, cut, marked := s.withoutSentinel(text)
+	visible, cut, marked := withoutSentinel(s.Spec, text)
 	if marked {
 		part := agent.Part{Type: agent.PartText, Text: visible}
 		for _, c := range (agent.Message{Parts: r.Parts}).Citations() {
@@ -154,7 +160,7 @@ func (s *step) answered(r wire.Reply, text string) {
 		}
 		r.Parts = []agent.Part{part}
 	}
-	s.complete(agent.ReasonDone, visible, r)
+	s.complete(agent.ReasonDone, visible, r, "")
 }
 
 // stopsAfter returns the last call of the turn whose success ends the run; nil if there is none.
@@ -167,14 +173,22 @@ func (s *step) stopsAfter() *Call {
 	return nil
 }
 
+// ResultOutput returns a call's result as the output of the run that it ends: a whole result that is a
+// JSON object or array; nil for others.
+func ResultOutput(r agent.ToolResult) json.RawMessage {
+	text := strings.TrimSpace(r.Text)
+	if r.Size != 0 || strings.IndexAny(text, "{[") != 0 || !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
 // completeByCall completes the run with the result of a call. A result that is JSON is the output too.
 func (s *step) completeByCall(c Call) {
 	r := wire.Reply{}
 	for _, f := range (agent.Message{Parts: c.Result.Files}).Files() {
 		r.Returned = append(r.Returned, *f)
 	}
-	if text := strings.TrimSpace(c.Result.Text); c.Result.Size == 0 && strings.IndexAny(text, "{[") == 0 && json.Valid([]byte(text)) {
-		r.Output = json.RawMessage(text)
-	}
-	s.complete(agent.ReasonStopAfter, c.Result.Text, r)
+	r.Output = ResultOutput(*c.Result)
+	s.complete(agent.ReasonStopAfter, c.Result.Text, r, c.ID)
 }

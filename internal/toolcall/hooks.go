@@ -26,6 +26,9 @@ type Hooks struct {
 	// null.
 	StateChanges map[string]json.RawMessage
 
+	// ExitStatus is set by the call: the exit status of the command that it has run.
+	ExitStatus *int
+
 	// Skill is set by a call of the tool skill.
 	Skill *agent.SkillUpdate
 

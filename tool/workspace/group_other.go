@@ -20,4 +20,5 @@ func (*Workspace) start(command) (*group, error) { return nil, errors.ErrUnsuppo
 
 func (*group) end() []confine.Survivor { return nil }
 
-func (*group) status() string { return "" }
+func (*group) exitStatus() (int, bool) { return 0, false }
+func (*group) status() string          { return "" }

@@ -99,6 +99,14 @@ func (g *group) end() (left []confine.Survivor) {
 	return left
 }
 
+// exitStatus returns the exit status of a command that ended by itself; -1 if a signal ended it.
+func (g *group) exitStatus() (status int, ok bool) {
+	if g.cmd.ProcessState == nil {
+		return 0, false
+	}
+	return g.cmd.ProcessState.ExitCode(), true
+}
+
 // status returns how a command ended that ended by itself.
 func (g *group) status() string {
 	if g.cmd.ProcessState == nil {

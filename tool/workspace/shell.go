@@ -139,6 +139,9 @@ func (w *Workspace) run(ctx context.Context, call *tool.Call, c command) (string
 	took := time.Since(began).Round(time.Millisecond)
 	// Before the report: the output is complete only after the end.
 	left := g.end()
+	if status, ok := g.exitStatus(); ok && how == byItself && call != nil {
+		call.Exited(status)
+	}
 	// A command that was cut short is a result, too. The model must know what it did so
 	// far.
 	return report(how, left, took, g), nil

@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -101,7 +102,7 @@ func Read(dir string) (*Skill, error) {
 	defer root.Close()
 	s := &Skill{Dir: dir}
 	main := ""
-	if s.Files, main, err = list(root); err != nil {
+	if s.Files, main, s.Remarks, err = list(root); err != nil {
 		return nil, fault(dir, "%w", err)
 	}
 	if err := s.read([]byte(main), filepath.Base(dir)); err != nil {
@@ -114,9 +115,10 @@ func Read(dir string) (*Skill, error) {
 	return s, nil
 }
 
-// list reads all files of a skill. main is the text of SKILL.md.
-func list(root *os.Root) (files []File, main string, err error) {
-	bytes := int64(0)
+// list reads all files of a skill. main is the text of SKILL.md. remarks are on what a reader
+// does not see of the others.
+func list(root *os.Root) (files []File, main string, remarks []string, err error) {
+	size := int64(0)
 	entries := 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -145,11 +147,13 @@ func list(root *os.Root) (files []File, main string, err error) {
 		if err != nil {
 			return err
 		}
-		if bytes += int64(len(data)); bytes > MaxBytes {
+		if size += int64(len(data)); size > MaxBytes {
 			return fmt.Errorf("its files have more than %d bytes", MaxBytes)
 		}
 		if name == FileName {
 			main = string(data)
+		} else if isText(data) && len(data) <= MaxShown {
+			remarks = append(remarks, remarkOn(name, string(data))...)
 		}
 		files = append(files, File{Path: name, Size: int64(len(data)), Digest: sumOf(data)})
 		return nil
@@ -158,15 +162,36 @@ func list(root *os.Root) (files []File, main string, err error) {
 		err = errors.New(FileName + " is missing, or empty")
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return files, main, err
+	return files, main, remarks, err
+}
+
+// isText reports whether a file can be shown to a model.
+func isText(data []byte) bool { return utf8.Valid(data) && !bytes.ContainsRune(data, 0) }
+
+// remarkOn returns what is not as it looks about a file that a model may read.
+func remarkOn(name, text string) []string {
+	_, remark, err := seen(strings.TrimPrefix(text, "\uFEFF"))
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("%s is not shown to a model: %v", name, err)}
+	case remark != "":
+		return []string{name + ": " + remark}
+	}
+	return nil
 }
 
 // checkPath refuses names that would not be one word in what a model or a person reads.
 func checkPath(name string) error {
-	if !utf8.ValidString(name) || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return hides(r) || r == '\n' || r == '\t' || r == '\\' }) {
+	if !utf8.ValidString(name) || len(name) > 256 || strings.ContainsAny(name, "\n\r\t\\") || !isSeen(name) {
 		return fmt.Errorf("%+q is no name of a file that can be shown", name)
 	}
 	return nil
+}
+
+// isSeen reports whether a reader sees all of a text.
+func isSeen(text string) bool {
+	clean, _, err := seen(text)
+	return err == nil && clean == text
 }
 
 // read reads a regular file of at most a size. A link is followed within the root only.
@@ -194,7 +219,7 @@ func read(root *os.Root, name string, most int64) ([]byte, error) {
 
 // ReadFile returns the text of a file of the skill, as it was when the skill was read. The
 // error is [agent.CodeNotFound], [agent.CodeTooLarge], [agent.CodeInvalidInput] for a file
-// that is no text, or [agent.CodeSkillChanged] if the file is another one now.
+// that is no text or has characters that hide text, or [agent.CodeSkillChanged] if the file is another one now.
 func (s *Skill) ReadFile(name string) (string, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	f, ok := s.File(name)
@@ -213,10 +238,14 @@ func (s *Skill) ReadFile(name string) (string, error) {
 	if err != nil || sumOf(data) != f.Digest {
 		return "", s.changed(name)
 	}
-	if !utf8.Valid(data) || strings.ContainsRune(string(data), 0) {
+	if !isText(data) {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s of skill %s is no text", name, s.Name)
 	}
-	return string(data), nil
+	text, _, err := seen(strings.TrimPrefix(string(data), "\uFEFF"))
+	if err != nil {
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s of skill %s is not shown: %w", name, s.Name, err)
+	}
+	return text, nil
 }
 
 func (s *Skill) changed(name string) error {

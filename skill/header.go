@@ -58,10 +58,7 @@ func (w *words) UnmarshalYAML(n *yaml.Node) error {
 
 // split splits SKILL.md into its front matter and its instructions.
 func split(raw []byte) (front, body []byte, err error) {
-	if !utf8.Valid(raw) {
-		return nil, nil, errors.New(FileName + " is not UTF-8")
-	}
-	raw = bytes.ReplaceAll(bytes.TrimPrefix(raw, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+	raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
 	rest, ok := bytes.CutPrefix(raw, []byte("---\n"))
 	if !ok {
 		return nil, nil, errors.New(FileName + " must begin with a line ---, the front matter, and a second line ---")
@@ -86,7 +83,16 @@ func split(raw []byte) (front, body []byte, err error) {
 
 // read fills a skill from SKILL.md. base is the name of its directory.
 func (s *Skill) read(raw []byte, base string) error {
-	front, body, err := split(raw)
+	text, remark, err := seen(strings.TrimPrefix(string(raw), "\uFEFF"))
+	switch {
+	case !utf8.Valid(raw):
+		return errors.New(FileName + " is not UTF-8")
+	case err != nil:
+		return fmt.Errorf("%s: %w", FileName, err)
+	case remark != "":
+		s.Remarks = append(s.Remarks, FileName+": "+remark)
+	}
+	front, body, err := split([]byte(text))
 	if err != nil {
 		return err
 	}
@@ -126,7 +132,9 @@ func (h header) check(base string, s *Skill) error {
 		if n := utf8.RuneCountInString(f.text); n > f.most {
 			return fmt.Errorf("%s has %d characters, and may have %d", f.name, n, f.most)
 		}
-		if at := strings.IndexFunc(f.text, hides); at >= 0 {
+		// Again: YAML can write a character as an escape.
+		if clean, _, err := seen(f.text); err != nil || clean != f.text {
+			at := strings.IndexFunc(f.text, func(r rune) bool { return hides(r) || strays(r) || r == 0x2028 || r == 0x2029 })
 			r, _ := utf8.DecodeRuneInString(f.text[at:])
 			return fmt.Errorf("%s has the character %+q, which hides or reorders text; take it out", f.name, r)
 		}
@@ -140,13 +148,6 @@ func (h header) check(base string, s *Skill) error {
 		return errors.New("disable-model-invocation and user-invocable: false together leave nobody who could use it")
 	}
 	return nil
-}
-
-// hides reports whether a character can make a text look like another one: controls, marks
-// of direction, and tags.
-func hides(r rune) bool {
-	return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) ||
-		unicode.Is(unicode.Bidi_Control, r) || r >= 0xE0000 && r <= 0xE007F || r == 0x2028 || r == 0x2029
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

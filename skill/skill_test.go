@@ -83,8 +83,14 @@ func TestHostileSkills(t *testing.T) {
 		"no description":       {"---\nname: a\n---\nx", nil, "description is missing"},
 		"no instructions":      {"---\nname: a\ndescription: x\n---\n", nil, "no instructions"},
 		"a long description":   {"---\nname: a\ndescription: " + strings.Repeat("x", 1025) + "\n---\nx", nil, "1025 characters"},
+		"a hidden mark":        {"---\nname: a\ndescription: \"x \\u200by\"\n---\nx", nil, `'\u200b'`},
 		"a steering character": {"---\nname: a\ndescription: \"x \\e[2J\"\n---\nx", nil, `'\x1b'`},
 		"a mark of direction":  {"---\nname: a\ndescription: \"x \\u202e\"\n---\nx", nil, `'\u202e'`},
+		"tags in the text":     {front("a", "") + "x" + string(rune(0xE0041)), nil, "SKILL.md: line 6, column 2: the character U+E0041"},
+		"an override":          {front("a", "") + "x\u202e", nil, "U+202E"},
+		"selectors of bytes":   {front("a", "") + "x" + string(rune(0xE0101)), nil, "U+E0101"},
+		"a terminal's control": {front("a", "") + "x\x1b[2J", nil, "U+001B"},
+		"a mark in a name":     {front("a", ""), func(t *testing.T, dir string) { write(t, dir, map[string]string{"x\u200by": "x"}) }, "no name of a file"},
 		"nobody's":             {front("a", "disable-model-invocation: true\nuser-invocable: false\n"), nil, "nobody"},
 		"long instructions":    {front("a", "") + strings.Repeat("x", MaxInstructions), nil, "move a part"},
 		"aliases without end":  {"---\nname: a\ndescription: x\nmetadata: &a\n  b: *a\n---\nx", nil, "no valid YAML"},
@@ -115,6 +121,30 @@ func TestHostileSkills(t *testing.T) {
 			require.NotContains(t, err.Error(), dir, "an error names no path of this machine")
 		})
 	}
+}
+
+// A model reads what a reader sees: characters without width that come with copied texts are left
+// out, and the check says where. Emoji and scripts that need joiners stay as they are.
+func TestATextIsAsItLooks(t *testing.T) {
+	const shown = "👩\u200d💻 ❤\ufe0f\u200d🔥 #\ufe0f\u20e3 می\u200cخواهم"
+	dir := write(t, t.TempDir(), map[string]string{
+		"a/SKILL.md": "\uFEFF" + front("a", "") + shown + "\nzero\u200bwidth so\u00adft a\u200db 😀\ufe00\ufe01\ufe02\u2028end",
+		"a/bom.md":   "\uFEFFall\u2060 of it", "a/tags.md": "x\n" + string(rune(0xE0041)), "a/data.bin": "\x00\u202e", "a/code.txt": "plain",
+	})
+	s, err := Read(filepath.Join(dir, "a"))
+	require.NoError(t, err)
+	require.Equal(t, "Do it.\n"+shown+"\nzerowidth soft ab 😀\ufe00\nend", s.Instructions)
+	require.Equal(t, []string{
+		"bom.md: line 1, column 4: the character U+2060 cannot be seen; left out in all: 1",
+		"tags.md is not shown to a model: line 2, column 1: the character U+E0041 hides or reorders text; take it out",
+		"SKILL.md: line 7, column 5: the character U+200B cannot be seen; left out in all: 5",
+	}, s.Remarks)
+	text, err := s.ReadFile("bom.md")
+	require.NoError(t, err)
+	require.Equal(t, "all of it", text)
+	_, err = s.ReadFile("tags.md")
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
+	require.ErrorContains(t, err, "line 2, column 1")
 }
 
 // Of two skills with one name the first counts, and both are named; a sound one beside a broken

@@ -28,6 +28,7 @@ const (
 	maxDescription = 240 // of a found tool, in the result
 	minShare       = 5   // a tool whose score is less than this part of the best one's is left out
 	minPart        = 3   // of a name: a shorter word counts only as a whole word
+	maxSearches    = 4   // of one reply: each compares all hidden tools
 )
 
 // HiddenTools returns the names of the tools that a model with this conversation is not offered, if the
@@ -79,38 +80,68 @@ func idleTurns(conversation []agent.Message) (idle map[string]int, turns int) {
 // SearchTools answers the calls of tool_search in a reply, in order. It looks among the tools that
 // are hidden.
 func SearchTools(spec *agent.Spec, hidden map[string]bool, calls []agent.ToolCall) (all []wire.FoundTools) {
+	var index []searchable // made for the first search, and used by all
+	searches := 0
 	for _, c := range calls {
 		if c.Tool != agent.ToolSearchTool || !spec.HidesTools() || len(all) == maxCalls {
+			continue
+		}
+		if searches++; searches > maxSearches {
+			all = append(all, wire.FoundTools{Err: fmt.Sprintf("Not executed: one reply may search %d times. Read what was found, and search again in the next reply.", maxSearches)})
 			continue
 		}
 		var asked struct {
 			Query string `json:"query"`
 		}
-		if err := json.Unmarshal(c.Arguments, &asked); err != nil || len(wordsOf(asked.Query, maxQuery)) == 0 {
+		if json.Unmarshal(c.Arguments, &asked) != nil {
+			asked.Query = ""
+		}
+		words := wordsOf(asked.Query, maxQuery)
+		if len(words) == 0 {
 			all = append(all, wire.FoundTools{Err: "The arguments do not fit: query has no word to look for."})
 			continue
 		}
-		all = append(all, find(spec, hidden, asked.Query))
+		if index == nil {
+			index = searchables(spec, hidden)
+		}
+		all = append(all, find(spec, index, asked.Query, words))
 	}
 	return all
 }
 
+// searchable is a hidden tool with the words in which a search looks.
+type searchable struct {
+	agent.ToolSpec
+	lower       string // its name
+	name, about map[string]bool
+}
+
+// searchables returns the hidden tools in the Spec's order.
+func searchables(spec *agent.Spec, hidden map[string]bool) []searchable {
+	index := []searchable{}
+	for _, t := range spec.Toolset {
+		if hidden[t.Name] {
+			index = append(index, searchable{t, strings.ToLower(t.Name), wordsOf(t.Name, maxSearched), wordsOf(t.Description, maxSearched)})
+		}
+	}
+	return index
+}
+
 // find returns the hidden tools that fit a query best. Of two that fit alike, the first in the Spec
 // comes first.
-func find(spec *agent.Spec, hidden map[string]bool, query string) wire.FoundTools {
+func find(spec *agent.Spec, index []searchable, query string, words map[string]bool) wire.FoundTools {
 	type hit struct {
 		tool  agent.ToolSpec
 		score int
 	}
 	var hits []hit
-	words := wordsOf(query, maxQuery)
-	for _, t := range spec.Toolset {
-		if n := score(t, query, words); hidden[t.Name] && n > 0 {
-			hits = append(hits, hit{t, n})
+	for _, t := range index {
+		if n := t.score(query, words); n > 0 {
+			hits = append(hits, hit{t.ToolSpec, n})
 		}
 	}
 	if len(hits) == 0 {
-		return wire.FoundTools{Text: spec.Text(agent.TextNoToolFound, "count", strconv.Itoa(len(hidden)))}
+		return wire.FoundTools{Text: spec.Text(agent.TextNoToolFound, "count", strconv.Itoa(len(index)))}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
 	// A tool that has only a common word of the query, where another has its name, was not meant.
@@ -130,28 +161,27 @@ func find(spec *agent.Spec, hidden map[string]bool, query string) wire.FoundTool
 
 // score says how well a tool fits: a word of its name counts more than one of its description, and
 // its whole name most.
-func score(t agent.ToolSpec, query string, words []string) (n int) {
+func (t searchable) score(query string, words map[string]bool) (n int) {
 	if strings.EqualFold(strings.TrimSpace(query), t.Name) {
 		n += 100
 	}
-	name, about := wordsOf(t.Name, maxSearched), wordsOf(t.Description, maxSearched)
-	for _, w := range words {
+	for w := range words { //workflowcheck:ignore a sum has no order
 		switch {
-		case slices.Contains(name, w):
+		case t.name[w]:
 			n += 10
-		case len(w) >= minPart && strings.Contains(strings.ToLower(t.Name), w):
+		case len(w) >= minPart && strings.Contains(t.lower, w):
 			n += 5
 		}
-		if slices.Contains(about, w) {
+		if t.about[w] {
 			n += 2
 		}
 	}
 	return n
 }
 
-// wordsOf returns the words of the beginning of a text, in lower case, each once. Signs part words,
+// wordsOf returns the words of the beginning of a text, in lower case. Signs part words,
 // and so does a capital letter after a small one.
-func wordsOf(text string, most int) (words []string) {
+func wordsOf(text string, most int) map[string]bool {
 	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
 	var parted strings.Builder
 	small := false
@@ -162,10 +192,9 @@ func wordsOf(text string, most int) (words []string) {
 		small = unicode.IsLower(r)
 		parted.WriteRune(unicode.ToLower(r))
 	}
+	words := map[string]bool{}
 	for _, w := range strings.FieldsFunc(parted.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if !slices.Contains(words, w) {
-			words = append(words, w)
-		}
+		words[w] = true
 	}
 	return words
 }

@@ -59,6 +59,38 @@ func TestSearchTools(t *testing.T) {
 	require.Less(t, len(text), maxFound*(maxDescription+100))
 }
 
+// The words of the tools are read once for a reply, and at most four of its searches are made: the
+// model reads that about the others.
+func TestSearchesOfOneReplyAreBounded(t *testing.T) {
+	s := manyTools()
+	hidden := HiddenTools(s, nil)
+	var words strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&words, "%x ", i)
+	}
+	for i := range 50 {
+		name := fmt.Sprintf("wiki_%d", i)
+		s.Toolset = append(s.Toolset, agent.ToolSpec{Name: name, Description: words.String()})
+		hidden[name] = true
+	}
+	calls := make([]agent.ToolCall, maxCalls)
+	for i := range calls {
+		calls[i] = agent.ToolCall{Tool: agent.ToolSearchTool, Arguments: json.RawMessage(`{"query":"camera"}`)}
+	}
+	one := testing.AllocsPerRun(1, func() { SearchTools(s, hidden, calls[:1]) })
+	all := testing.AllocsPerRun(1, func() { SearchTools(s, hidden, calls) })
+	require.Less(t, all, 1.5*one)
+	found := SearchTools(s, hidden, calls)
+	require.Len(t, found, maxCalls)
+	for i, f := range found {
+		if i < 4 {
+			require.Equal(t, []string{"camera"}, f.Names)
+			continue
+		}
+		require.Contains(t, f.Err, "one reply may search 4 times")
+	}
+}
+
 // What was found or called in the conversation is offered, in whichever run of the session that was;
 // a refused call is no use, and a summary forgets (HA-133).
 func TestHiddenToolsFollowTheConversation(t *testing.T) {

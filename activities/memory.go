@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +14,10 @@ import (
 // remember makes a call of the tool memory. The memory is that of the run's agent, for whoever started
 // the session: nothing that the model says chooses another one.
 func (d *Activities) remember(ctx context.Context, in ToolInput, call *tool.Call) (text string, err error) {
-	m, err := d.Log.Memory(store.MemoryOwner{Principal: cmp.Or(in.Principal, agent.AnonymousPrincipal), Agent: in.Agent})
+	if in.Principal == "" {
+		return "", tool.Refuse("You have no memory here: the agent that started you passes no principal to you. Do the task without the tool memory.")
+	}
+	m, err := d.Log.Memory(store.MemoryOwner{Principal: in.Principal, Agent: in.Agent})
 	if err != nil {
 		return "", err
 	}

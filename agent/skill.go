@@ -144,14 +144,16 @@ func (s *Spec) Skill(name string) (Skill, bool) {
 }
 
 // Offers reports whether a tool is offered while skills are active. Skills that name tools
-// narrow to all of these together. The runtime's own tools stay.
+// narrow to all of these together. The runtime's own tools stay, and those without whose success the
+// run could not complete.
 func (s *Spec) Offers(active []string, tool ToolSpec) bool {
 	var allowed []string
 	for _, name := range active {
 		skill, _ := s.Skill(name)
 		allowed = append(allowed, skill.Tools...)
 	}
-	return len(allowed) == 0 || tool.Executor == ExecutorRuntime || tool.Name == SaveArtifactTool || glob.MatchesAny(allowed, tool.Name)
+	return len(allowed) == 0 || tool.Executor == ExecutorRuntime || slices.Contains([]string{SaveArtifactTool, MemoryTool, TodoTool}, tool.Name) ||
+		slices.Contains(s.StopAfter, tool.Name) || slices.ContainsFunc(s.Require, func(names OneOf) bool { return slices.Contains(names, tool.Name) }) || glob.MatchesAny(allowed, tool.Name)
 }
 
 // Offered splits the names of the tools by whether they are offered while skills are active.

@@ -259,6 +259,12 @@ func (v Verify) check() error {
 	return nil
 }
 
+// isObject reports whether JSON is an object.
+func isObject(raw json.RawMessage) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(raw, &object) == nil && object != nil
+}
+
 func (c Check) check(path string) error {
 	fault := func(field, format string, args ...any) error {
 		return Errorf(CodeInvalidInput, "%s: %s", path, fmt.Sprintf(format, args...)).WithPath(path + field)
@@ -289,13 +295,13 @@ func (c Check) check(path string) error {
 	case isAgent && c.Timeout != 0:
 		return fault(".timeout", "an agent has limits; use limits.wall_clock")
 	case c.Timeout < 0 || c.Timeout > maxCheckTimeout:
-		return fault(".timeout", "it is a duration of at most %s", maxCheckTimeout)
+		return fault(".timeout", "timeout is %s; it may be %s at most", c.Timeout, maxCheckTimeout)
 	case c.Judge != nil && c.Judge.MaxOutputTokens < 0:
 		return fault(".judge.max_output_tokens", "it must be positive")
 	case !slices.Contains([]CheckError{"", CheckErrorVeto, CheckErrorAccept, CheckErrorHold}, c.OnError):
 		return fault(".on_error", "it is veto, accept or hold, not %q", c.OnError)
-	case len(c.Arguments) > 0 && !json.Valid(c.Arguments):
-		return fault(".arguments", "they are no JSON")
+	case len(c.Arguments) > 0 && !isObject(c.Arguments):
+		return fault(".arguments", "they are an object, such as {path: report.md}")
 	}
 	if isTool {
 		if err := CheckTool(c.Tool); err != nil {

@@ -89,6 +89,10 @@ func (e Event) rest() any {
 		return e.Notebook
 	case e.Check != nil:
 		return e.Check
+	case e.Skill != nil:
+		return e.Skill
+	case e.Matched != nil:
+		return e.Matched
 	case e.Forked != nil:
 		return e.Forked
 	case e.ToolsChange != nil:

@@ -52,6 +52,9 @@ func checkStart(s agent.Start) error {
 	if err := agent.CheckName(s.Agent); err != nil {
 		return err
 	}
+	if err := checkStartedBy(s.By); err != nil {
+		return err
+	}
 	if s.Import != "" {
 		return checkImport(s)
 	}
@@ -97,6 +100,18 @@ func checkStart(s agent.Start) error {
 		return nil // with a checkpoint or for a daemon no input is needed, and only the run knows that
 	}
 	return checkInput(s.Input)
+}
+
+// checkStartedBy refuses a name that would give a session the memory of somebody else: the one that
+// stands for starts without a name, and one too long to be kept whole.
+func checkStartedBy(by string) error {
+	switch {
+	case len(by) > maxBy:
+		return agent.Errorf(agent.CodeInvalidInput, "by has %d characters; at most %d are taken", len(by), maxBy).WithPath("by")
+	case by == agent.AnonymousPrincipal:
+		return agent.Errorf(agent.CodeInvalidInput, "by can't be %s: this name stands for starts without one; leave by out, or give another name", by).WithPath("by")
+	}
+	return nil
 }
 
 // importForm matches the name of a chunk.

@@ -73,10 +73,10 @@ func (r *runner) printPreview(p *agent.Preview) {
 		t.Flush()
 	}
 	if p.Instructions != "" {
-		r.Print("\ninstructions\n%s", untrusted.Text(strings.TrimRight(p.Instructions, "\n")))
+		r.Print("\ninstructions\n%s", untrusted.Margin(p.Instructions))
 	}
 	for _, m := range p.Messages {
-		r.Print("\n%s\n%s", m.Role, untrusted.Text(m.Text()))
+		r.Print("\n%s\n%s", m.Role, untrusted.Margin(m.Text()))
 	}
 }
 

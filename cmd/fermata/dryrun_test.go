@@ -31,7 +31,7 @@ workspace: project
 	require.Zero(t, r.exit, r.err)
 	for _, want := range []string{
 		"agent         critic (nothing was started)", "role          reviewer", "reasoning     medium", "limits        30 turns of its own",
-		"first request ", "of the 1000000 tokens", "fs_read", "made", "fs_write", "asked for", "It changes files.", "You are a reviewer.", "Read main.go",
+		"first request ", "of the 1000000 tokens", "fs_read", "made", "fs_write", "asked for", "It changes files.", "│ You are a reviewer.", "\n│ - ", "Read main.go",
 	} {
 		require.Contains(t, r.out, want)
 	}

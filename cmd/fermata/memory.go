@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,7 +178,7 @@ func (o *memoryOrder) show(ctx context.Context, path string) error {
 		case o.JSON:
 			o.Line(memoryText{memoryLine{agent.Version, o.owner, f}, text})
 		default:
-			o.Print("%s", untrusted.Text(text))
+			o.Print("%s", untrusted.Block(untrusted.Text(strings.TrimSuffix(text, "\n"))))
 		}
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/roles"
 )
 
@@ -91,7 +92,7 @@ func (c *cli) rolesShowCommand() *cobra.Command {
 				c.Line(roleLine{agent.Version, args[0], def})
 				return nil
 			}
-			c.Print("%s", strings.TrimSuffix(roles.Text(args[0]), "\n"))
+			c.printFile(roles.Text(args[0]))
 			return nil
 		},
 	}
@@ -143,7 +144,7 @@ without it the agent is called as the role.`,
 			case to != "":
 				c.Print("%s has the agent %s; run it with fermata run %s --agents %s \"…\", or put it below agents in your own file", to, name, name, to)
 			default:
-				c.Print("%s", strings.TrimSuffix(string(text), "\n"))
+				c.printFile(string(text))
 			}
 			return nil
 		},
@@ -152,6 +153,11 @@ without it the agent is called as the role.`,
 	cmd.Flags().StringVarP(&to, "output", "o", "", "the file to write, which may not exist yet (default standard output)")
 	c.jsonFlag(cmd, "print the result as one line of JSON")
 	return cmd
+}
+
+// printFile prints a text with its lines, so that a file made of the output is that text.
+func (c *cli) printFile(text string) {
+	c.Print("%s", untrusted.Block(strings.TrimSuffix(text, "\n")))
 }
 
 // copyOfRole returns an agents file with an agent that has what the role fills in.

@@ -38,6 +38,16 @@ func TestACopiedRoleIsAnAgent(t *testing.T) {
 		want.Role = ""
 		require.Equal(t, want, got)
 
+		// A shell can write the file, too.
+		r = inProcess(t, "roles", "copy", name, "mine", "--model", "anthropic/claude-sonnet-5")
+		require.Zero(t, r.exit, r.err)
+		require.Equal(t, string(text), r.out)
+		_, err = load(t, r.out)
+		require.NoError(t, err)
+		r = inProcess(t, "roles", "show", name)
+		require.Zero(t, r.exit, r.err)
+		require.Equal(t, roles.Text(name), r.out)
+
 		again := inProcess(t, "roles", "copy", name, "mine", "-o", to)
 		require.Equal(t, 2, again.exit)
 		require.Contains(t, again.err, "exists already")

@@ -65,13 +65,13 @@ func (s *State) budgetView() budgetView {
 	return budgetView{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
 }
 
-// missingBudget returns what the run needs for its next model call or sub-agent and has not, if no
+// missingBudget returns what the run needs for its next model call, check or sub-agent and has not, if no
 // limit of its own is used up. It is zero for each resource that is not missing.
 func (s *State) missingBudget() (short wire.Amounts) {
-	if s.cannotUseGrant() || s.Turn.Phase == TurnReady && s.Checks.Proposal != nil { // the answer is there: its checks need no turn
-		return short
-	}
 	switch {
+	case s.cannotUseGrant():
+	case s.Turn.Phase == TurnReady && s.Checks.Proposal != nil: // the answer is there: its checks need no turn
+		short = s.missingForCheck()
 	case s.Turn.Phase == TurnReady && s.exhaustedLimit() == nil:
 		k := s.budgetView()
 		for _, r := range limitOrder {

@@ -60,17 +60,25 @@ type CurrentCheck struct {
 // proposalShare bounds a proposal in the state, in bytes of JSON. It shares the space of what waits.
 const proposalShare = 384 << 10
 
+// checkFrame is what a check's call takes in the state, as Call.keptSize counts it. A proposal
+// reserves that space: a check that found none would be made again without end.
+const checkFrame = callFrame + ownWords
+
 func (k Checks) clone() Checks {
 	k.Proposal, k.Current = copied(k.Proposal), copied(k.Current)
 	return k
 }
 
-// size returns how much of the space of what waits the part takes.
+// size returns how much of the space of what waits the part takes. A check's call that is in the
+// list is counted there.
 func (k Checks) size() int {
-	if k.Proposal == nil {
+	switch {
+	case k.Proposal == nil:
 		return 0
+	case k.Current != nil:
+		return k.Proposal.Size
 	}
-	return k.Proposal.Size
+	return k.Proposal.Size + checkFrame
 }
 
 // has reports whether a call is the one of the current check.

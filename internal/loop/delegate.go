@@ -28,7 +28,7 @@ func (s *step) delegate(i int) {
 	sub := s.subAgent(c)
 	session := s.nextChild(sub.Agent) // a rejected call uses up a number, too: no number is used twice
 	refused := ""
-	switch err := json.Unmarshal(c.Arguments, &w); {
+	switch err := json.Unmarshal(s.startArguments(c), &w); {
 	case err != nil:
 		refused = "The arguments do not fit: " + err.Error()
 	case w.Task == "":

@@ -127,6 +127,10 @@ var themes = []theme{
 		},
 	},
 	{
+		name: "checks below", begin: bornWith, opened: `opened {"verify":{"checks":[{"name":"rubric","judge":{"model":"j"}},{"name":"review","agent":"b","task":"look"}],"max":2},"agents":[{"agent":"b"}]}`,
+		from: []string{"says one", "calls subagent__b {\"task\":\"one\",\"background\":true}\nchild-started s/a-1/b-1\nsays one"},
+	},
+	{
 		name: "checks of a daemon", begin: "begin go", opened: `opened {"verify":{"checks":[{"name":"tests","tool":"run","on_error":"hold"}],"max":2},"daemon":{"queue":2},"completion":"tool","limits":{"turns":3}}`,
 		from: []string{"calls finish {}", "calls finish {}\nresult t1.check1 failed no"},
 	},

@@ -58,6 +58,21 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 }
 
+// checkModelCalls requires another number for a model call that begins while another one is in flight.
+// Otherwise the run would take the reply of the first for that of the second.
+func checkModelCalls(t require.TestingT, before State, in Input, effects []Effect) {
+	_, replied := in.(ModelReplied)
+	_, failed := in.(ModelFailed)
+	if replied || failed || !before.Turn.inFlight() {
+		return
+	}
+	for _, e := range effects {
+		if c, ok := e.(CallModel); ok {
+			require.Greater(t, c.Seq, before.Turn.AskSeq, "two model calls have the same number")
+		}
+	}
+}
+
 // checkFiles requires that a run shows only its own session's files, and few before they are stored.
 func checkFiles(t require.TestingT, before, after State) {
 	require.LessOrEqual(t, after.waitingFiles(), max(maxWaitingFiles, before.waitingFiles()))

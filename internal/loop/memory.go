@@ -8,37 +8,36 @@ import (
 	"github.com/fermata-agents/fermata/internal/glob"
 )
 
-// maxPrincipal bounds a principal in the state, by its length in JSON.
-const maxPrincipal = maxBy
-
 // beginMemory decides whose memory the session uses, once: that of who starts it, or who started the
-// tree that it belongs to.
+// tree that it belongs to. A sub-agent whose parent passes no principal has no memory. The principal
+// is never cut: a start's by is short, and two principals may begin alike.
 func (s *step) beginMemory() {
 	if s.Counters.Principal != "" || !s.needsPrincipal() {
 		return
 	}
-	by := s.Origin.Start.By
 	if b := s.Parent.Start; b != nil {
-		by = b.Principal
+		s.Counters.Principal = b.Principal
+		return
 	}
-	s.Counters.Principal = fit(cmp.Or(by, agent.AnonymousPrincipal), maxPrincipal)
+	s.Counters.Principal = cmp.Or(s.Origin.Start.By, agent.AnonymousPrincipal)
 }
 
-// needsPrincipal reports whether the run, or a sub-agent of it, may have the tool memory.
+// needsPrincipal reports whether the run, a sub-agent of it, or an agent that checks its answers may
+// have the tool memory. The tools of agents further below are among those of an entry here.
 func (s *step) needsPrincipal() bool {
 	if _, has := s.Spec.Tool(agent.MemoryTool); has {
 		return true
 	}
-	return slices.ContainsFunc(s.Spec.Agents, func(a agent.SubAgent) bool {
-		return s.isFlow() || glob.MatchesAny(a.Tools, agent.MemoryTool)
-	})
+	remembers := func(tools []string) bool { return s.isFlow() || glob.MatchesAny(tools, agent.MemoryTool) }
+	return slices.ContainsFunc(s.Spec.Agents, func(a agent.SubAgent) bool { return remembers(a.Tools) }) ||
+		slices.ContainsFunc(s.Spec.Verify.Checks, func(k agent.Check) bool { return k.Agent != "" && remembers(k.Tools) })
 }
 
 // importMemory decides whose memory an imported session uses: that of who imports it, whatever its
 // state says.
 func (s *step) importMemory(by string) {
 	if s.Counters.Principal != "" {
-		s.Counters.Principal = fit(cmp.Or(by, agent.AnonymousPrincipal), maxPrincipal)
+		s.Counters.Principal = cmp.Or(by, agent.AnonymousPrincipal)
 	}
 }
 

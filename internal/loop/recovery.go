@@ -141,13 +141,14 @@ var silentHandoffs = []agent.FailureKind{agent.FailureRefusal, agent.FailureProv
 
 // recover does what the Spec's recovery says about a failure. It reports false if that names
 // nothing: then the caller does the default. tool is the tool that fails, if one does. The turn is
-// over, or its calls have not begun.
+// over, or its calls have not begun. Only the time limit also comes while the model is asked.
 func (s *step) recover(kind agent.FailureKind, tool string, err *agent.Error) bool {
 	r, named := s.Spec.Recovery[kind]
 	if !named || s.End.Stopping != nil || s.outcomeDecided() {
 		return false
 	}
-	if s.Turn.Phase == TurnAsking {
+	// At the time limit the call is still in flight: whatever ends the run cancels and charges it.
+	if s.Turn.Phase == TurnAsking && kind != agent.FailureLimitTime {
 		s.Turn.end()
 	}
 	n := s.Recovery.count(kind, tool)

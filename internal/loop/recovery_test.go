@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +14,7 @@ import (
 // stateAfter plays the inputs of a story, and returns the state.
 func stateAfter(t *testing.T, inputs ...string) State {
 	t.Helper()
-	p := &player{t: t}
+	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, line := range inputs {
 		p.line(line)
 	}
@@ -62,6 +63,22 @@ func TestTheOutcomeListsMoves(t *testing.T) {
 	}}, s.End.Outcome.AdaptiveBudget)
 	s = stateAfter(t, "begin go", `opened {}`, "says done")
 	require.Nil(t, s.End.Outcome.AdaptiveBudget)
+}
+
+// A model call in flight at the time limit is charged, however the run ends then: with the reply that
+// comes within its 5 seconds, or with an estimate.
+func TestTheTimeLimitChargesTheCallInFlight(t *testing.T) {
+	for _, do := range []string{"fail", "handoff", "finalize"} {
+		late := []string{"begin go", `opened {"limits":{"wall_clock":"1m"},"recovery":{"limit_time":"` + do + `"}}`, "after 1m", "timer"}
+		s := stateAfter(t, append(late, "after 5s", "timer")...)
+		require.NotZero(t, s.Budget.Estimated.Tokens, do)
+		if do == "fail" { // it waits for nothing
+			continue
+		}
+		s = stateAfter(t, append(late, "after 4s", "says done")...)
+		require.Equal(t, tokens(), s.Budget.Usage, do)
+		require.Zero(t, s.Budget.Estimated, do)
+	}
 }
 
 // However often a limit moves, the state and the outcome have the last 32 moves.

@@ -161,14 +161,15 @@ func (s *State) space() int {
 }
 
 // overlong returns the index of the longest pending call, if the pending calls do not fit in
-// the state of a run at rest. Else it returns -1.
+// the state of a run at rest. Else it returns -1. It never returns a check's call, which would be made
+// again: a proposal reserves the space of that.
 func (s *State) overlong() int {
 	if s.Calls.pendingSize() <= s.space() {
 		return -1
 	}
 	longest := -1
 	for i, k := range s.Calls.List {
-		if k.State == CallPending && (longest < 0 || k.Size > s.Calls.List[longest].Size) {
+		if k.State == CallPending && !s.Checks.has(k.ID) && (longest < 0 || k.Size > s.Calls.List[longest].Size) {
 			longest = i
 		}
 	}

@@ -122,6 +122,7 @@ func (p *player) step(in Input) {
 	next, effects := done.State, done.effects
 	p.state = next
 	checkInvariants(p.t, before, next, effects)
+	checkModelCalls(p.t, before, in, effects)
 	checkRest(p.t, done)
 	for _, name := range done.fired {
 		fmt.Fprintf(&p.out, "  * %s\n", name)

@@ -67,5 +67,5 @@ func (s *step) mayStart(c Call) bool {
 func (s *step) startJSONLen(c Call) int {
 	sub := s.subAgent(c)
 	start := Parent{Start: &wire.ChildStart{Parent: wire.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
-	return 2*rawJSONLen(c.Arguments) + filesJSONLen(c.Files) + start.jsonLen()
+	return 2*rawJSONLen(s.startArguments(c)) + filesJSONLen(c.Files) + start.jsonLen()
 }

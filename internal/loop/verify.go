@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -16,7 +17,7 @@ func (s *State) verifies() bool { return s.Spec != nil && len(s.Spec.Verify.Chec
 // propose keeps an answer until it is checked. The rules make the checks.
 func (s *step) propose(reason, text string, r wire.Reply) {
 	p := Proposal{Reason: reason, Text: text, Output: r.Output, Citations: agent.Message{Parts: r.Parts}.Citations(), Files: s.returned(r.Returned)}
-	if !s.Checks.propose(p, min(proposalShare, s.space())) {
+	if !s.Checks.propose(p, min(proposalShare, s.space()-checkFrame)) {
 		s.fail(agent.Errorf(agent.CodeTooLarge, "the output waits until it is checked, and is too long to be kept: it has %d bytes", len(p.Output)))
 	}
 }
@@ -33,19 +34,44 @@ func (s *State) nextCheck() agent.Check { return s.Spec.Verify.Checks[s.Checks.P
 // limitOfCheck returns the error of a limit that is used up, if the next check calls a model. A turn
 // that the limits allow no more needs none: the answer is there.
 func (s *step) limitOfCheck() *agent.Error {
-	if !s.mayVerify() || s.messagesWait() {
-		return nil
-	}
-	if k := s.nextCheck().Kind(); k != agent.CheckByJudge && k != agent.CheckByAgent {
+	if !s.mayVerify() || !s.nextCheckAsksModel() {
 		return nil
 	}
 	k := s.budgetView()
-	for _, r := range limitOrder {
-		if r != wire.ResourceTurns && k.exhausted(r) {
+	for _, r := range checkLimits {
+		if k.exhausted(r) {
 			return s.limitError(r, k)
 		}
 	}
 	return nil
+}
+
+// checkLimits are the limits of a check that calls a model, in the order of limitOrder. It is no turn.
+var checkLimits = []wire.Resource{wire.ResourceTime, wire.ResourceTokens, wire.ResourceCost}
+
+// nextCheckAsksModel reports whether the check that the waiting answer needs next calls a model. It
+// reports false if a message waits: then the answer is not checked.
+func (s *State) nextCheckAsksModel() bool {
+	if s.messagesWait() {
+		return false
+	}
+	kind := s.nextCheck().Kind()
+	return kind == agent.CheckByJudge || kind == agent.CheckByAgent
+}
+
+// missingForCheck returns what the next check needs of the parent's grant and has not, if no limit of
+// the run's own is used up.
+func (s *State) missingForCheck() (short wire.Amounts) {
+	k := s.budgetView()
+	if !s.nextCheckAsksModel() || slices.ContainsFunc(checkLimits, k.exhausted) {
+		return short
+	}
+	for _, r := range checkLimits {
+		if k.remaining(r) <= 0 {
+			short[r] = max(1, s.Budget.LastTurn[r])
+		}
+	}
+	return short
 }
 
 func (s *State) messagesWait() bool { return len(s.Messages.Pending) > 0 }
@@ -60,16 +86,12 @@ func (s *step) verifyNext() {
 	s.makeCheck(agent.PointVerify, s.Checks.Proposal.Next)
 }
 
-// makeCheck puts the call of a check into the list.
+// makeCheck puts the call of a check into the list. The call has no arguments: they would repeat the
+// answer, which the state keeps already, and the call may have to wait.
 func (s *step) makeCheck(point agent.CheckPoint, index int) {
 	id := checkID(s.Turn.N, s.Checks.next())
 	s.Checks.begin(CurrentCheck{Call: id, Point: point, Index: index})
-	k := s.currentCheck()
-	call := agent.ToolCall{ID: id, Tool: k.ToolName()}
-	if k.Kind() == agent.CheckByAgent {
-		call.Arguments = s.checkTask(k)
-	}
-	s.Calls.addCheck(call)
+	s.Calls.addCheck(agent.ToolCall{ID: id, Tool: s.currentCheck().ToolName()})
 	s.Turn.work()
 }
 
@@ -82,6 +104,15 @@ func (s *State) currentCheck() agent.Check { return s.Spec.Verify.Checks[s.Check
 // maxChecked bounds the answer that an agent gets to look at, in bytes. It can ask for no more: the
 // transcript is another session's.
 const maxChecked = 32 << 10
+
+// startArguments returns the arguments of a call that starts a sub-agent. Those of a check are made
+// when it begins.
+func (s *State) startArguments(c Call) json.RawMessage {
+	if s.Checks.has(c.ID) {
+		return s.checkTask(s.currentCheck())
+	}
+	return c.Arguments
+}
 
 // checkTask returns the arguments of the call that lets an agent look at the answer.
 func (s *State) checkTask(k agent.Check) json.RawMessage {
@@ -230,7 +261,7 @@ func (s *step) takeVerdict() {
 		s.holdForLostWorkers(agent.Errorf(agent.CodeToolFailed, "the check %s could not be made: %s", k.Name, at.Failed))
 	case v == nil: // it was cut off: the rules make it again
 	case v.Decision == agent.DecisionVeto:
-		s.vetoed(k, *v)
+		s.vetoed(k, at)
 	case s.Checks.accepted(len(s.Spec.Verify.Checks)):
 		s.verified()
 	}
@@ -248,7 +279,8 @@ func (s *step) verified() {
 }
 
 // vetoed tells the model why its answer was not accepted, or ends the run after too many vetoes.
-func (s *step) vetoed(k agent.Check, v agent.Verdict) {
+func (s *step) vetoed(k agent.Check, at CurrentCheck) {
+	v := *at.Verdict
 	s.noteVeto()
 	if s.Checks.vetoed(s.Spec.Verify.Max) {
 		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, quote(firstOf(v.Reasoning, v.NextStep, k.FeedbackFallback))))
@@ -256,7 +288,28 @@ func (s *step) vetoed(k agent.Check, v agent.Verdict) {
 	}
 	m := agent.TextMessage(agent.RoleUser, feedback(k, v))
 	m.Note = agent.NoteVerify
-	s.recordMessage(m, m.Size())
+	s.recordMessage(m, feedbackSize(k, v, at.Failed))
+}
+
+// feedbackSize returns how many bytes a veto's feedback counts (see weight.go). The runtime's own
+// sentences count none, and so does the error of a check that failed.
+func feedbackSize(k agent.Check, v agent.Verdict, failed string) int {
+	switch {
+	case failed != "":
+		return 0
+	case v.Reasoning == "" && v.NextStep == "":
+		return len(k.FeedbackFallback) + verdictSize(v)
+	}
+	return verdictSize(v)
+}
+
+// verdictSize returns how many bytes a verdict counts: its texts.
+func verdictSize(v agent.Verdict) int {
+	n := len(v.Reasoning) + len(v.NextStep)
+	for _, e := range v.Evidence {
+		n += len(e)
+	}
+	return n
 }
 
 // feedback returns what the model reads after a veto.

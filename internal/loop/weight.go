@@ -32,6 +32,8 @@ func weight(e agent.Event) int {
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
+	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "":
+		n += verdictSize(*e.Check.Verdict)
 	case e.Notebook != nil:
 		n += notebookSize(*e.Notebook)
 	case e.Request != nil:

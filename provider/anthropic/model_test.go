@@ -57,7 +57,7 @@ func TestInfo(t *testing.T) {
 	standin.SaneTable(t, anthropic.Table())
 	want := model.Info{
 		Price:  agent.Price{Input: 4 * agent.Dollar, Output: 20 * agent.Dollar, CacheRead: agent.Dollar / 5, CacheWrite: 5 * agent.Dollar},
-		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Files: anthropic.Table().Files, ResultFiles: anthropic.Table().ResultFiles, MaxImageSide: 8000,
+		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Reasoning: []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}, Files: anthropic.Table().Files, ResultFiles: anthropic.Table().ResultFiles, MaxImageSide: 8000,
 	}
 	if got := m.Info("claude-opus-5-5"); !reflect.DeepEqual(got, want) || got.Files["image/png"] != 3932160 {
 		t.Errorf("got %+v, want %+v", got, want)

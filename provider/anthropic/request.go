@@ -34,7 +34,7 @@ func (m *Model) mark() sdk.CacheControlEphemeralParam {
 
 // params returns a request for the provider. files makes the blocks of its files.
 func (m *Model) params(req *model.Request, files *shownFiles) (sdk.MessageNewParams, error) {
-	conversation, notebook := model.SplitNotebook(req.Messages)
+	conversation, recital := model.SplitRecital(req.Messages)
 	p := sdk.MessageNewParams{
 		Model:     req.Model,
 		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
@@ -70,7 +70,7 @@ func (m *Model) params(req *model.Request, files *shownFiles) (sdk.MessageNewPar
 		*p.Tools[n-1].GetCacheControl() = m.mark()
 	}
 	m.markTurns(p.Messages)
-	p.Messages = recited(p.Messages, notebook) // behind the marks, since it changes
+	p.Messages = recited(p.Messages, recital) // behind the marks, since it changes
 	reason(&p, req.Reasoning)
 	// No model accepts a temperature together with a budget of thinking.
 	if t := table.Models[family(req.Model)].Temperature.Takes(req.Temperature, true); t != nil && p.Thinking.OfEnabled == nil {
@@ -289,9 +289,9 @@ func (m *Model) markTurns(messages []sdk.MessageParam) {
 	}
 }
 
-// recited adds the agent's notebook to the end of a conversation.
-func recited(messages []sdk.MessageParam, notebook []agent.Message) []sdk.MessageParam {
-	for _, msg := range notebook {
+// recited adds what a request says by itself to the end of a conversation.
+func recited(messages []sdk.MessageParam, recital []agent.Message) []sdk.MessageParam {
+	for _, msg := range recital {
 		text := sdk.NewTextBlock(msg.Text())
 		if last := &messages[len(messages)-1]; last.Role == sdk.MessageParamRoleUser {
 			last.Content = append(last.Content, text)

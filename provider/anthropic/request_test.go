@@ -53,6 +53,10 @@ var requests = []struct {
 		Model: "claude-sonnet-5-5", Instructions: "Be brief.", Messages: conversation, Tools: []agent.ToolSpec{now, weather},
 		MaxOutputTokens: 1000, Temperature: &half,
 	}},
+	{"recital", model.Request{ // the cache's marks and the thinking are those of the conversation before it
+		Model: "claude-sonnet-5-5", Tools: []agent.ToolSpec{now},
+		Messages: append(conversation[:3:3], standin.Recital()...),
+	}},
 	{"steered", model.Request{ // the user speaks while tools run: the results come first, and older thinking is left out
 		Model: "claude-sonnet-5-5", Tools: []agent.ToolSpec{now},
 		Messages: append([]agent.Message{

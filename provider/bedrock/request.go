@@ -26,7 +26,7 @@ const noCalls = "Answer in words, and call no tool."
 
 // request returns a request for the provider. files makes the blocks of its files.
 func (c call) request(req *model.Request, files *shownFiles) (*request, error) {
-	conversation, notebook := model.SplitNotebook(req.Messages)
+	conversation, recital := model.SplitRecital(req.Messages)
 	r := &request{Messages: c.messages(conversation, files)}
 	if len(r.Messages) == 0 {
 		return nil, errors.New("there is no message to answer")
@@ -54,7 +54,7 @@ func (c call) request(req *model.Request, files *shownFiles) (*request, error) {
 		mark.TTL = "1h"
 	}
 	r.markForCache(family(req.Model), mark)
-	r.recite(notebook) // behind the marks, since it changes
+	r.recite(recital) // behind the marks, since it changes
 	if c.tier != "" {
 		r.Tier = &serviceTier{c.tier}
 	}
@@ -167,9 +167,9 @@ func (c call) messages(conversation []agent.Message, files *shownFiles) []messag
 	return out
 }
 
-// recite adds the agent's notebook to the end of the conversation.
-func (r *request) recite(notebook []agent.Message) {
-	for _, msg := range notebook {
+// recite adds what a request says by itself to the end of the conversation.
+func (r *request) recite(recital []agent.Message) {
+	for _, msg := range recital {
 		text := msg.Text()
 		if last := &r.Messages[len(r.Messages)-1]; last.Role == roleUser {
 			last.Content = append(last.Content, block{Text: &text})

@@ -51,6 +51,10 @@ func TestRequest(t *testing.T) {
 			Model: "eu.anthropic.claude-sonnet-4-6", Instructions: "Be brief.", Messages: conversation, Tools: []agent.ToolSpec{now, weather},
 			MaxOutputTokens: 1000, Temperature: &half,
 		}},
+		{"recital", model.Request{ // the cache's marks and the thinking are those of the conversation before it
+			Model: sonnet, Tools: []agent.ToolSpec{now},
+			Messages: append(conversation[:3:3], standin.Recital()...),
+		}},
 		{"steered", model.Request{ // the user speaks while tools run: the results come first, and older thinking is left out
 			Model: sonnet, Tools: []agent.ToolSpec{now},
 			Messages: append([]agent.Message{conversation[0], conversation[1], agent.TextMessage(agent.RoleUser, "In Celsius, please.")}, conversation[2]),

@@ -70,7 +70,7 @@ func TestInfo(t *testing.T) {
 	m := gemini.New(nil)
 	require.Equal(t, model.Info{
 		Price:  agent.Price{Input: 2 * agent.Dollar, Output: 12 * agent.Dollar, CacheRead: agent.Dollar / 5, CacheWrite: 2 * agent.Dollar},
-		Window: 1_048_576, MaxOutput: 65_536, Files: gemini.Table().Files, ResultFiles: gemini.Table().ResultFiles,
+		Window: 1_048_576, MaxOutput: 65_536, Reasoning: []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}, Files: gemini.Table().Files, ResultFiles: gemini.Table().ResultFiles,
 	}, m.Info("gemini-3.1-pro-preview"))
 	require.Equal(t, model.Info{}, m.Info("gemini-of-tomorrow"))
 	// A price that Google has said will change is not known when it has.

@@ -102,7 +102,7 @@ func TestInfo(t *testing.T) {
 	}
 	want := model.Info{
 		Price:  agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2},
-		Window: 1_050_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Files: openai.Table().Files, ResultFiles: openai.Table().ResultFiles,
+		Window: 1_050_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Reasoning: []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}, Files: openai.Table().Files, ResultFiles: openai.Table().ResultFiles,
 	}
 	if got := m.Info("gpt-6.1-sol"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -50,17 +49,14 @@ type begun struct {
 
 // begin starts the trial's run, unless it was started before a crash.
 func (s *steps) begin(ctx context.Context, in beginInput) (out begun, err error) {
-	// The session's name is the evaluation's alone, so a run in it is the trial's.
+	o := in.options()
 	run, err := s.o.Runs.Get(ctx, in.Session)
 	if err == nil {
-		return begun{run.ID}, nil
+		// Whoever knows the evaluation's id can start a run in this session first.
+		return begun{run.ID}, s.own(ctx, run, o.Input(in.Case.Agent, in.Case.Task()))
 	}
 	if !errors.Is(err, agent.CodeNotFound) {
 		return out, err
-	}
-	o := &client.StartOptions{
-		Session: in.Session, ID: "trial", By: eval.By, Limits: in.Limits,
-		Labels: map[string]string{"evaluation": in.Evaluation, "case": in.Case.Name, "trial": strconv.Itoa(in.N)},
 	}
 	for i, path := range in.Case.Files {
 		data, err := s.file(path, in.Digests[i])

@@ -1,6 +1,7 @@
 package evalrun
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -48,6 +49,10 @@ type trying struct {
 	late       string // says that the trial's time was over; empty if it was not
 	// cut means that the budget's part, and not the trial, ended the run.
 	cut bool
+	// renewed is how often the person has renewed the run's limit on cost. unknown means that
+	// the cost of a step of the trial is not known.
+	renewed int
+	unknown bool
 }
 
 // trial is the workflow of one trial. It returns a record whatever happened.
@@ -69,6 +74,9 @@ func (r *trying) do(ctx workflow.Context) {
 	if err == nil {
 		r.t.Session, r.t.Run = session(r.in.ID, r.in.Case.Name, r.in.N), started.Run
 		err = r.play(ctx)
+	} else {
+		// A refusal starts nothing. After any other error a run may be there.
+		r.unknown = !errors.Is(err, agent.CodeInvalidInput) && !errors.Is(err, agent.CodeTooLarge) && !errors.Is(err, agent.CodeDenied)
 	}
 	if err != nil {
 		failed(&r.t, err)
@@ -146,12 +154,25 @@ func (r *trying) play(ctx workflow.Context) *agent.Error {
 func (r *trying) decide(ctx workflow.Context, q *agent.Request) *agent.Error {
 	key := requestKey(q)
 	r.seen = append(r.seen, key)
+	if r.in.Part > 0 && r.limits() != r.in.Limits && r.overPart(q) {
+		r.cutAt(q)
+		return nil
+	}
 	said, err := decide.Start(ctx, options(stepTime, stepAttempts), decideInput{Person: r.in.Case.Person, Request: *q, Used: r.used, Answered: r.answered}).Get(ctx)
 	if err != nil {
+		r.unknown = true
 		return err
 	}
 	if said.Rule > 0 {
 		r.used[said.Rule-1]++
+	}
+	r.t.Cost += said.Cost
+	if q.Cause == agent.CodeLimitCost && r.renews(said) {
+		if r.overPart(q) {
+			r.cutAt(q)
+			return nil
+		}
+		r.renewed++
 	}
 	switch said.Decision {
 	case decisionFail:
@@ -171,8 +192,24 @@ func (r *trying) decide(ctx workflow.Context, q *agent.Request) *agent.Error {
 	if len(r.t.Answers) < maxAnswers {
 		r.t.Answers = append(r.t.Answers, said)
 	}
-	r.t.Cost += said.Cost
 	return nil
+}
+
+// renews reports whether an answer lets a run continue that has reached a limit.
+func (r *trying) renews(said eval.Answer) bool {
+	stops := said.Text == "stop" || said.Rule > 0 && r.in.Case.Person.Rules[said.Rule-1].Choice == "stop"
+	return said.Decision == "answer" && !stops
+}
+
+// overPart reports whether the run could use more than the trial's part of the budget if it
+// continued. Each renewal allows the limit once more.
+func (r *trying) overPart(q *agent.Request) bool {
+	return q.Cause == agent.CodeLimitCost && r.in.Part > 0 && agent.USD(r.renewed+2)*r.limits().CostUSD > r.in.Part
+}
+
+// cutAt ends the trial at a limit that its part does not allow to renew.
+func (r *trying) cutAt(q *agent.Request) {
+	r.cut, r.status, r.reason = true, agent.StatusSuspended, string(q.Cause)
 }
 
 // end ends a run that has not ended, and learns what it has used.
@@ -196,10 +233,16 @@ func (r *trying) end(ctx workflow.Context) {
 		Session: r.t.Session, Case: r.in.Case, N: r.in.N, Status: r.status, Reason: r.reason,
 	}).Get(ctx)
 	if err != nil {
+		r.unknown = true
 		if r.t.State == "" {
 			failed(&r.t, err)
 		}
 		return
+	}
+	// Somebody else may have started a later run in the session.
+	if seen.Run != "" && seen.Run != r.t.Run && r.t.State == "" {
+		r.unknown = true
+		failed(&r.t, agent.Errorf(agent.CodeDenied, "the session %s has the run %s, which this evaluation did not begin: start a new evaluation", r.t.Session, seen.Run))
 	}
 	seen.State, seen.Why, seen.Error = r.t.State, r.t.Why, r.t.Error
 	seen.Answers, seen.Cost = r.t.Answers, r.t.Cost
@@ -215,6 +258,7 @@ func (r *trying) grade(ctx workflow.Context) {
 		v, err := gradeOutside.Start(ctx, options(outsideTime(&g), stepAttempts), outsideInput{
 			gradeInput{Session: r.t.Session, Case: r.in.Case, N: r.in.N, Status: r.status, Reason: r.reason}, i,
 		}).Get(ctx)
+		r.unknown = r.unknown || err != nil
 		if isCancelled(err) {
 			failed(&r.t, err)
 			return
@@ -240,5 +284,11 @@ func (r *trying) grade(ctx workflow.Context) {
 	}
 }
 
-// sum adds what the run has cost to what the judges and the person have.
-func (r *trying) sum() { r.t.Cost += r.t.RunCost }
+// sum adds what the run has cost to what the judges and the person have. A trial whose cost
+// is not known counts as its whole part: otherwise the budget would not hold.
+func (r *trying) sum() {
+	r.t.Cost += r.t.RunCost
+	if r.unknown {
+		r.t.Cost = max(r.t.Cost, r.in.Part)
+	}
+}

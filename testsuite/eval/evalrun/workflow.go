@@ -183,7 +183,8 @@ func (e *evaluation) begin(ctx workflow.Context, p place, part agent.USD) {
 func (e *evaluation) end(ctx workflow.Context, r running) {
 	t := eval.Trial{}
 	if err := r.trial.Get(ctx, &t); err != nil {
-		t.Counts = eval.Counts{State: eval.StateError}
+		// Its runs may have cost anything up to its part.
+		t.Counts = eval.Counts{State: eval.StateError, Cost: r.part}
 		if temporal.IsCanceledError(err) {
 			t.State = eval.StateLeftOut
 		}

@@ -2,11 +2,13 @@ package evalrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -27,6 +29,8 @@ type theatre struct {
 	verdict func(in outsideInput) (grade.Verdict, error)
 	cost    agent.USD
 	was     finished
+	// unread makes the step fail that reads what a trial did.
+	unread bool
 
 	mu     sync.Mutex
 	begun  []beginInput
@@ -75,6 +79,9 @@ func newTheatre(t *testing.T) *theatre {
 		th.mu.Lock()
 		defer th.mu.Unlock()
 		th.atOnce--
+		if th.unread {
+			return eval.Trial{}, agent.Errorf(agent.CodeChunkMissing, "the store has no end of the run")
+		}
 		f := &grade.Facts{Status: in.Status, Text: "yes"}
 		r := eval.Trial{Counts: eval.Counts{Case: in.Case.Name, N: in.N}, Session: in.Session, Status: in.Status, RunCost: th.cost}
 		for i := range in.Case.Graders {
@@ -213,6 +220,55 @@ func TestATrialThatTheBudgetCuts(t *testing.T) {
 	s.Budget.CostUSD = 0
 	s.Cases[0].Graders = []grade.Spec{{Status: "completed"}}
 	require.Equal(t, eval.StateFailed, th.play(t, s).Done[0].State)
+}
+
+// A trial whose cost is not known counts as its whole part: the budget holds.
+func TestACostThatIsUnknown(t *testing.T) {
+	th := newTheatre(t)
+	th.unread = true
+	s := suiteOf(20)
+	s.AtOnce, s.Budget.CostUSD = 2, 100
+	p := th.play(t, s)
+	require.Equal(t, eval.StopCost, p.Stopped)
+	require.Equal(t, agent.USD(100), p.Spent)
+	require.Len(t, p.Done, 2)
+	require.Equal(t, []eval.State{eval.StateError, eval.StateError}, []eval.State{p.Done[0].State, p.Done[1].State})
+
+	// Also if the trial's workflow has no record.
+	th = newTheatre(t)
+	th.OnWorkflow(trialType, mock.Anything, mock.Anything).Return(eval.Trial{}, errors.New("terminated"))
+	p = th.play(t, s)
+	require.Equal(t, agent.USD(100), p.Spent)
+	require.Len(t, p.Done, 2)
+}
+
+// No rule of a person lets a run continue beyond the trial's part of the budget.
+func TestThePersonKeepsTheBudget(t *testing.T) {
+	asks := func(_ context.Context, in awaitInput) (awaited, error) {
+		if len(in.Seen) == 3 {
+			return awaited{Status: agent.StatusCompleted, Reason: "done"}, nil
+		}
+		return awaited{Request: &agent.Request{ID: fmt.Sprint("q-", len(in.Seen)), Session: "s-1.c.1", Type: agent.RequestLimit, Cause: agent.CodeLimitCost, Choices: []string{"continue", "stop"}}}, nil
+	}
+	for _, tt := range []struct {
+		budget, limit agent.USD
+		sent          int
+		state         eval.State
+	}{
+		{100, 0, 0, eval.StateLeftOut},
+		{100, 30, 2, eval.StateLeftOut}, // 30, and 30 twice more
+		{100, 20, 3, eval.StatePassed},
+		{0, 30, 3, eval.StatePassed},
+	} {
+		th := newTheatre(t)
+		th.follows = asks
+		s := suiteOf(1)
+		s.Budget.CostUSD, s.Limits.CostUSD = tt.budget, tt.limit
+		s.Person = &eval.Person{Rules: []eval.PersonRule{{Choice: "continue"}}}
+		p := th.play(t, s)
+		require.Equal(t, tt.state, p.Done[0].State, tt)
+		require.Len(t, th.sent, tt.sent, tt)
+	}
 }
 
 // At the end of its time, and when it is cancelled, an evaluation ends the runs of its

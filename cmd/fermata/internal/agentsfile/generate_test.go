@@ -70,7 +70,7 @@ var groups = []group{
 // parser.
 var (
 	required = map[string][]string{
-		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "verify": {"checks"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
 	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1}
@@ -255,7 +255,7 @@ func (g *generator) fields(s *jsonschema.Schema, group string, of reflect.Type) 
 func (g *generator) field(path string, of reflect.Type, f reflect.StructField) *jsonschema.Schema {
 	s := g.typed(f.Type)
 	switch path {
-	case "model.body", "step.arguments":
+	case "model.body", "step.arguments", "check.arguments":
 		s = &jsonschema.Schema{Type: "object"}
 	case "map.over":
 		s = &jsonschema.Schema{Types: []string{"array", "string"}, Pattern: `^\$\{.*\}$`}

@@ -95,15 +95,40 @@ func (f *File) checkTogether(c *checker, list []entry) {
 		for i, r := range def.Rules {
 			at := fmt.Sprintf("rules[%d].tools", i)
 			f.checkPatterns(c, e, at, r.Tools, known)
-			f.checkHad(c, e, at, r.Tools)
+			// A deny holds by itself if nobody has the tool, as in a copied role.
+			if r.Do != agent.RulingDeny {
+				f.checkHad(c, e, at, r.Tools)
+			}
 		}
 		for i, a := range def.Agents {
 			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, known)
 		}
 		f.checkPatterns(c, e, "ceiling", def.Ceiling, known)
 		f.checkPatterns(c, e, "stop_after", def.StopAfter, known)
+		f.checkOwned(c, e, def)
 		if def.ToolSearch != nil {
 			f.checkPatterns(c, e, "tool_search.always", def.ToolSearch.Always, known)
+		}
+	}
+}
+
+// checkOwned reports tools that a run waits for and its agent lacks: it could never call them.
+// A worker refuses them, too.
+func (f *File) checkOwned(c *checker, e entry, def agent.Definition) {
+	report := func(at, name string) {
+		if !hasTool(def, name) {
+			c.add(agent.CodeUnknownTool, e.at(at), "%s.%s: agent %s has no tool %s; add it to tools", e.path, at, e.name, quote(name))
+		}
+	}
+	for i, name := range def.StopAfter {
+		// A name that nobody has is reported already.
+		if slices.Contains(workerTools, name) {
+			report(fmt.Sprintf("stop_after[%d]", i), name)
+		}
+	}
+	for i, any := range def.Require {
+		for _, name := range any {
+			report(fmt.Sprintf("require[%d]", i), name)
 		}
 	}
 }

@@ -92,6 +92,7 @@ func (f *File) WorkspaceOptions() *workspace.Options {
 func (f *File) protected() []string {
 	// The ".new" file is written before it replaces the lock file.
 	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath(), f.lockPath() + ".new"}, f.scripts...)
+	list = append(list, f.skillFiles()...)
 	// A tool that writes this program would run as the next worker.
 	if own, err := os.Executable(); err == nil {
 		list = append(list, own)
@@ -139,8 +140,8 @@ func (f *File) private() []string {
 func (k *Kit) Check() error {
 	f := k.file
 	tools, used := f.uses()
-	var err error
-	if slices.Contains(tools, workspace.WriteTool) {
+	err := f.skillsWritable(tools, used)
+	if err == nil && slices.Contains(tools, workspace.WriteTool) {
 		err = k.place.CheckWrite()
 	}
 	if err == nil && slices.Contains(tools, workspace.ShellTool) {

@@ -53,6 +53,9 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 	for _, path := range []string{"bin/tickets", "server/index.js", "project/main.go"} {
 		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	}
+	require.NoError(t, os.MkdirAll("project/skills/new", 0o755))
+	require.NoError(t, os.Mkdir("project/skills/pdf", 0o755))
+	require.NoError(t, os.WriteFile("project/skills/pdf/SKILL.md", []byte("---\nname: pdf\ndescription: Reads.\n---\nRead.\n"), 0o600))
 	const agents = "as_root: true\nagents: {a: {model: \"script:script.yaml\", tools: ["
 	for text, words := range map[string]string{
 		"fs_read, fs_list]}}\n":                                       "",
@@ -62,22 +65,29 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		"shell_run]}}\nworkspace: .\n":                                "to name another one, write workspace: ./project",
 		"shell_run]}}\nworkspace: ./project\n":                        "",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n": "",
-		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                 "programs could write ",
-		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                      "programs could write ",
-		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                       "programs could read " + filepath.Join(dir, "data"),
-		"shell_run]}}\nworkspace: ./data\n":                                                              "", // told by Open
-		"shell_run, \"mcp:t\"]}}\nworkspace: bin\nmcp: {t: {command: [bin/tickets]}}":                    "programs could write " + filepath.Join(dir, "bin"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, server/index.js]}}":        "programs could write " + filepath.Join(dir, "server"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, --file=server/index.js]}}": "programs could write " + filepath.Join(dir, "server"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat], dir: project}}":          "programs could write " + filepath.Join(dir, "project"),
-		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":                                           "no tool may write what is in " + dir,
-		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: server}}\n":                              "",
-		"fs_write, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat]}}\n":                       "",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project]}}\n":                                   "",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                         "fermata.yaml:3: mcp.t: the MCP server t is not started: programs could write ",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], read: [.]}}\n":                                          "programs could read " + filepath.Join(dir, "data"),
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: .}}\n":                                             "programs could read " + filepath.Join(dir, "data"),
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: ., confine: never}}\n":                             "",
+		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                    "programs could write ",
+		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                         "programs could write ",
+		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                          "programs could read " + filepath.Join(dir, "data"),
+		"shell_run]}}\nworkspace: ./data\n":                                                                 "", // told by Open
+		"shell_run, \"mcp:t\"]}}\nworkspace: bin\nmcp: {t: {command: [bin/tickets]}}":                       "programs could write " + filepath.Join(dir, "bin"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, server/index.js]}}":           "programs could write " + filepath.Join(dir, "server"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, --file=server/index.js]}}":    "programs could write " + filepath.Join(dir, "server"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat], dir: project}}":             "programs could write " + filepath.Join(dir, "project"),
+		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":                                              "no tool may write what is in " + dir,
+		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: server}}\n":                                 "",
+		"fs_write, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat]}}\n":                          "",
+		"shell_run]}}\nworkspace: ./project\nskills: [project/skills]\n":                                    "programs could write " + filepath.Join(dir, "project/skills"),
+		"fs_write]}}\nworkspace: ./project/skills/pdf\nskills: [project/skills]\n":                          "no tool may write what is in " + filepath.Join(dir, "project/skills"),
+		"shell_run]}}\nworkspace: ./project/skills/new\nskills: [project/skills]\n":                         "no tool may write what is in " + filepath.Join(dir, "project/skills"),
+		"shell_run]}}\nworkspace: ./bin\nshell: {write: [project/skills/new]}\nskills: [project/skills]\n":  "no tool may write what is in " + filepath.Join(dir, "project/skills"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project/skills/new]}}\nskills: [project/skills]\n": "no tool may write what is in " + filepath.Join(dir, "project/skills"),
+		"fs_write]}}\nworkspace: ./project\nskills: [project/skills]\n":                                     "",
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project]}}\nskills: [project/skills]\n":            "programs could write " + filepath.Join(dir, "project/skills"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project]}}\n":                                      "",
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                            "fermata.yaml:3: mcp.t: the MCP server t is not started: programs could write ",
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], read: [.]}}\n":                                             "programs could read " + filepath.Join(dir, "data"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: .}}\n":                                                "programs could read " + filepath.Join(dir, "data"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: ., confine: never}}\n":                                "",
 	} {
 		if text == "shell_run]}}\nworkspace: ./data\n" {
 			put(t, agents+text)
@@ -103,14 +113,16 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		require.ErrorContains(t, err, words, text)
 	}
 
-	_, kit, err := opened(t, agents+"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [../bin/tickets], dir: server}}\n", filepath.Join(dir, "data"))
+	_, kit, err := opened(t, agents+"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [../bin/tickets], dir: server}}\nskills: [project/skills]\n", filepath.Join(dir, "data"))
 	require.NoError(t, err)
+	require.NoError(t, os.Link("project/skills/pdf/SKILL.md", "linked.md"))
 	for _, tl := range kit.Tools {
 		if tl.Spec().Name != workspace.WriteTool {
 			continue
 		}
 		for path, want := range map[string]bool{
 			"fermata.yaml": false, "script.yaml": false, "bin/tickets": false, "bin/other": false, "server/index.js": false, "server/node_modules/x.js": false, "data/head": false,
+			"project/skills/pdf/SKILL.md": false, "project/skills/pdf/references/more.md": false, "project/skills/other/SKILL.md": false, "linked.md": false,
 			"project/main.go": true, "notes.md": true,
 		} {
 			_, err := tl.Call(t.Context(), &tool.Call{Tool: workspace.WriteTool, Arguments: []byte(`{"path":"` + path + `","content":"evil"}`)})

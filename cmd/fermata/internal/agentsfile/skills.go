@@ -2,14 +2,18 @@ package agentsfile
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/skill"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 // readSkills reads the skills of the file's directories. A skill that is not sound is an
@@ -43,6 +47,40 @@ func (f *File) Skills() []*skill.Skill { return f.skills }
 
 // SkillDirs returns the absolute paths of the file's directories with skills.
 func (f *File) SkillDirs() []string { return f.skillDirs }
+
+// skillFiles returns the directories with skills, and each SKILL.md: a hard link to that may
+// lie elsewhere. The next worker puts their texts into the instructions of agents.
+func (f *File) skillFiles() []string {
+	list := slices.Clone(f.skillDirs)
+	for _, s := range f.skills {
+		list = append(list, filepath.Join(s.Dir, skill.FileName))
+	}
+	return list
+}
+
+// skillsWritable returns an error if tools may write a directory that lies within one of the
+// skills. There they could write a skill, or a file of one, which no list of files has yet.
+func (f *File) skillsWritable(tools, servers []string) error {
+	var dirs []string
+	if f.shell.Confine != tool.ConfineNever && slices.Contains(tools, workspace.ShellTool) {
+		dirs = append(f.paths(f.shell.Write), f.workspace)
+	}
+	if slices.Contains(tools, workspace.WriteTool) {
+		dirs = append(dirs, f.workspace)
+	}
+	for _, name := range servers {
+		if e := f.servers[name]; len(e.Command) > 0 && e.Confine != tool.ConfineNever {
+			dirs = append(dirs, f.paths(e.Write)...)
+		}
+	}
+	skills := confine.LookUp(f.skillDirs)
+	for _, dir := range dirs {
+		if path := skills.Containing(dir); path != "" {
+			return agent.Errorf(agent.CodeDenied, "no tool may write what is in %s, which has the skills, and tools may write %s: give them a folder of their own", path, dir)
+		}
+	}
+	return nil
+}
 
 // checkSkills checks that the skills that an agent names exist.
 func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {

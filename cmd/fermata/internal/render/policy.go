@@ -5,7 +5,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// policy shows what limits and lessons have come to.
+// policy shows what limits, lessons, skills, the notebook and checks have come to.
 func (t *Printer) policy(e agent.Event) {
 	switch {
 	case e.Extended != "":
@@ -14,5 +14,11 @@ func (t *Printer) policy(e agent.Event) {
 		t.note("the limit of turns moves from %d to %d (%s)", e.Moved.From, e.Moved.To, e.Moved.Reason)
 	case e.Lesson != nil:
 		t.note("lesson (%s): %s", e.Lesson.Kind, untrusted.Line(e.Lesson.Text, maxAsked))
+	case e.Skill != nil:
+		t.skill(e)
+	case e.Notebook != nil:
+		t.note("  the notebook has version %d", e.Notebook.Version)
+	case e.Check != nil && e.Type == agent.EventCheckDone:
+		t.note("%s", CheckLine(e.Check))
 	}
 }

@@ -123,20 +123,14 @@ func (t *Printer) aside(e agent.Event) {
 		if r := e.ToolsChange; r != nil && len(r.Left) > 0 {
 			t.note("%s is used without %s: see fermata lock", untrusted.Name(r.Source), LeftOut(*r))
 		}
-	case agent.EventSkillActivated, agent.EventSkillDeactivated, agent.EventSkillFailed:
-		t.skill(e)
 	case agent.EventArtifactSaved:
 		t.note("  saved %s", Artifact(e.Artifact))
-	case agent.EventCheckDone:
-		t.note("%s", CheckLine(e.Check))
-	case agent.EventNotebookUpdated:
-		t.note("  the notebook has version %d", e.Notebook.Version)
-	case agent.EventLimitExtended, agent.EventLimitMoved, agent.EventLessonLearned:
-		t.policy(e)
 	case agent.EventVerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
 			t.note("%s", untrusted.Line(r.Error.Message, maxAsked))
 		}
+	default:
+		t.policy(e)
 	}
 }
 

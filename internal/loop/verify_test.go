@@ -1,0 +1,73 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// waitingCheck returns a daemon whose answer waits for an agent that checks it, in a state that is as
+// full as it can be: a sub-agent has all agents that limits.agents allows.
+func waitingCheck(t *testing.T) *player {
+	p := played(t, `begin go`,
+		`opened {"agents":[{"agent":"b"}],"lifecycle":true,"daemon":{"queue":500},"limits":{"agents":3},"verify":{"checks":[{"name":"review","agent":"c","task":"look"}]}}`,
+		`calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`,
+		`child-says {"session":"s/b-1","seq":0,"status":"running","budget":{"used":{"agents":1},"granted":{"agents":2,"tokens":-1,"cost_usd":-1,"turns":-1,"wall_clock":-1},"requested":{"agents":1}}}`)
+	settle := func() {
+		for p.state.Log.SealingSeq > 0 {
+			p.line("sealed")
+		}
+	}
+	for size := 60_000; size > 0; size /= 4 {
+		for p.wrong = nil; p.wrong == nil; {
+			p.line(fmt.Sprintf(`emit {"topic":"t","payload":"%s"}`, strings.Repeat("x", size)))
+		}
+		settle()
+	}
+	p.line("says " + strings.Repeat("<", 66_000))
+	settle()
+	return p
+}
+
+// A check by an agent that waits for budget is not skipped, whatever else waits. The answer takes what
+// space is left, and the check begins with that when an agent is granted.
+func TestACheckThatWaitsIsKeptInAFullState(t *testing.T) {
+	p := waitingCheck(t)
+	require.True(t, p.state.Suspensions.atRest(), p.state.phaseName())
+	require.Equal(t, CallPending, p.state.Calls.List[0].State)
+	require.GreaterOrEqual(t, p.state.space(), 0, "its space is reserved")
+	require.Equal(t, 1, p.state.Checks.Made, "it is made once")
+	stopped, _, err := Step(p.state, Moment{At: p.now}, CommandReceived{Command: agent.StopCommand{}})
+	require.NoError(t, err)
+	require.Equal(t, TurnSummarizing, stopped.Turn.Phase, "a stop works")
+	whole, err := json.Marshal(p.state)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(whole), maxState)
+
+	p.line(`child-says {"session":"s/b-1","seq":1,"status":"running","budget":{"used":{"agents":1},"returned":{"agents":1},"granted":{"agents":3,"tokens":-1,"cost_usd":-1,"turns":-1,"wall_clock":-1}}}`)
+	require.Equal(t, CallAwaitingChildren, p.state.Calls.List[0].State, "an agent was given back")
+	require.Len(t, p.state.Children.List, 2)
+	require.Contains(t, p.out.String(), `-> start s/c-2 of c: look`)
+}
+
+// What a veto counts in the log is what its author wrote. The runtime's own sentences count nothing: a
+// new wording would seal elsewhere in a replay.
+func TestTheRuntimesWordsInAVetoCountNothing(t *testing.T) {
+	for said, bytes := range map[string]int{
+		`judged t1.check1 {} {"verdict":"veto"}`:                                                         len("fall"),
+		`judged t1.check1 {} {"verdict":"veto","evidence":["abc"]}`:                                      len("fall") + len("abc"),
+		`judged t1.check1 {} {"verdict":"veto","reasoning":"ab","next_step":"cde","evidence":["f","g"]}`: len("abcdefg"),
+		`result t1.check1 failed the tool is broken`:                                                     0,
+	} {
+		p := played(t, `begin go`, `opened {"verify":{"checks":[{"name":"tests","tool":"run","feedback_fallback":"fall"}]}}`, `says one`)
+		was := p.state.Budget.BytesSince
+		p.lines(said)
+		require.Equal(t, 1, p.state.Checks.Vetoes, said)
+		require.Equal(t, bytes, p.state.Budget.BytesSince-was, said)
+	}
+}

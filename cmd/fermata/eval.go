@@ -30,7 +30,7 @@ Temporal workflow: after a crash, fermata eval resume continues it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.evalRunCommand(), c.evalResumeCommand(), c.evalListCommand(), c.evalShowCommand(), c.evalCompareCommand(), c.evalAddCommand())
+	cmd.AddCommand(c.evalRunCommand(), c.evalResumeCommand(), c.evalStopCommand(), c.evalListCommand(), c.evalShowCommand(), c.evalCompareCommand(), c.evalAddCommand())
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,30 +41,36 @@ func evaluationOf(t *testing.T, out string) (e evaluated) {
 }
 
 // An evaluation whose process was killed continues where it stood: each of its trials is
-// made once, and none is missing.
+// made once, and none is missing. The process is killed within judges' calls, which may
+// take 10 minutes: the next process must not wait for that long.
 func TestEvaluationSurvivesItsProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.write("fermata.yaml", "agents:\n  slow: {model: \"script:slow.yaml\"}\n")
-	b.write("slow.yaml", "price: {input: 1, output: 1}\nreplies:\n  - {text: \"Done.\", delay: 700ms}\n")
-	b.write("judge.yaml", "price: {input: 1, output: 1}\nreplies:\n  - {text: '{\"reasons\":\"fine\",\"pass\":true}', repeat: 1000}\n")
+	b.write("slow.yaml", "price: {input: 1, output: 1}\nreplies:\n  - {text: \"Done.\"}\n")
+	judge := "price: {input: 1, output: 1}\nreplies:\n  - {text: '{\"reasons\":\"fine\",\"pass\":true}', repeat: 1000%s}\n"
+	b.write("judge.yaml", fmt.Sprintf(judge, ""))
+	b.write("late.yaml", fmt.Sprintf(judge, ", delay: 9m"))
 	b.write("suite.yaml", `
 name: three
 agent: slow
 trials: 5
 at_once: 3
-graders: [{exact: Done.}, {judge: {model: "script:judge.yaml", rubric: It is done.}}]
-cases: [{name: a, input: one}, {name: b, input: two}, {name: c, input: three}]
+graders: [{exact: Done.}]
+cases:
+  - {name: a, input: one, graders: [{judge: {model: "script:judge.yaml", rubric: It is done.}}]}
+  - {name: b, input: two, graders: [{judge: {model: "script:judge.yaml", rubric: It is done.}}]}
+  - {name: c, input: three, graders: [{judge: {model: "script:late.yaml", rubric: It is done.}}]}
 `)
 	first := b.start("eval", "run", "suite.yaml", "--json")
-	for range 4 {
+	for range 6 { // 1 to 3 of a and b: by then c has all places
 		first.until(`{"v":1,"type":"trial"`)
 	}
 	require.Equal(t, -1, first.end(syscall.SIGKILL).exit)
 	_, id, _ := strings.Cut(first.err.String(), "evaluation ")
 	id, _, _ = strings.Cut(id, " ")
 
-	b.write("slow.yaml", "price: {input: 1, output: 1}\nreplies:\n  - {text: \"Done.\"}\n")
+	b.write("late.yaml", fmt.Sprintf(judge, ""))
 	// Interrupted again, in order this time.
 	again := b.start("eval", "resume", id, "--json")
 	again.until(`{"v":1,"type":"trial"`)
@@ -255,6 +262,40 @@ cases: [{name: a, input: What?, graders: [{exact: No idea.}]}]
 	require.Equal(t, 3, e.report.LeftOut)
 	for _, trial := range e.trials {
 		require.Contains(t, []string{"the evaluation was stopped", "it did not begin: budget_time"}, trial.Why)
+	}
+}
+
+// A stopped evaluation keeps what is done, and ends as one whose budget is used up.
+func TestEvaluationStops(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  quick: {model: \"script:quick.yaml\"}\n  late: {model: \"script:late.yaml\"}\n")
+	b.write("quick.yaml", "replies:\n  - {text: \"Done.\"}\n")
+	b.write("late.yaml", "replies:\n  - {text: \"Done.\", delay: 9m}\n")
+	b.write("suite.yaml", `
+name: two
+trials: 2
+at_once: 2
+graders: [{exact: Done.}]
+cases: [{name: quick, agent: quick, input: one}, {name: late, agent: late, input: two}]
+`)
+	p := b.start("eval", "run", "suite.yaml", "--json")
+	for range 2 {
+		p.until(`{"v":1,"type":"trial"`)
+	}
+	_, id, _ := strings.Cut(p.err.String(), "evaluation ")
+	id, _, _ = strings.Cut(id, " ")
+	r := b.run("eval", "stop", id, "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, map[string]any{"v": 1.0, "id": id, "ended": false}, lastLine[map[string]any](t, r.out))
+	r = p.wait()
+	require.Equal(t, 4, r.exit, r.err)
+	e := evaluationOf(t, r.out)
+	require.Equal(t, []any{report.StateLeftOut, eval.StopCancelled, 2, 2}, []any{e.report.State, e.report.Stopped, e.report.Passed, e.report.LeftOut})
+	for _, trial := range e.trials {
+		if trial.Case == "late" {
+			require.Contains(t, []string{"the evaluation was stopped", "it did not begin: cancelled"}, trial.Why)
+		}
 	}
 }
 

@@ -14,8 +14,12 @@ import (
 
 const (
 	lookEvery = 500 * time.Millisecond
-	// patientLooks is how many looks in a row may find no worker. It may be busy.
-	patientLooks = 120
+	// evaluatorPatience is how long an evaluation may find no worker. It may be busy.
+	evaluatorPatience = 2 * time.Minute
+	// quietFirst is how long nothing is shown before a line says what is waited for. The next
+	// such lines come after quietAgain.
+	quietFirst = 10 * time.Second
+	quietAgain = 30 * time.Second
 )
 
 // follow shows an evaluation to its end, and writes the reports.
@@ -38,20 +42,30 @@ func (e *evaluator) follow(ctx context.Context, h *evalrun.Handle) error {
 
 // watch shows the trials as they end, and returns the evaluation at its end.
 func (e *evaluator) watch(ctx context.Context, h *evalrun.Handle) (*eval.Evaluation, error) {
-	shown, silent := 0, 0
+	shown, answered, due := 0, time.Now(), time.Now().Add(quietFirst)
 	for {
 		p, err := h.Progress(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case err != nil && silent < patientLooks && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
-			silent++
+		case err != nil && time.Since(answered) < evaluatorPatience && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+			if time.Now().After(due) {
+				e.Note("no worker answers for the evaluation yet")
+				due = time.Now().Add(quietAgain)
+			}
 		case err != nil:
 			return nil, e.hintResume(h, err)
 		default:
-			silent = 0
+			answered = time.Now()
 			if err := e.tell(ctx, h, p, shown); err != nil {
 				return nil, err
+			}
+			switch {
+			case len(p.Done) > shown:
+				due = answered.Add(quietFirst)
+			case answered.After(due) && !p.Ended:
+				e.noteQuiet(h, p)
+				due = answered.Add(quietAgain)
 			}
 			shown = len(p.Done)
 		}
@@ -60,6 +74,15 @@ func (e *evaluator) watch(ctx context.Context, h *evalrun.Handle) (*eval.Evaluat
 		}
 		await.Pause(ctx, lookEvery)
 	}
+}
+
+// noteQuiet says what is waited for while no trial ends.
+func (e *evaluator) noteQuiet(h *evalrun.Handle, p evalrun.Progress) {
+	lost := ""
+	if e.resumed {
+		lost = "; what a lost process was doing is repeated about 30 s after it"
+	}
+	e.Note("%d/%d ended, %d running, %d not begun%s", len(p.Done), h.Total, p.Running, p.Left, lost)
 }
 
 // tell shows the trials that have ended since the last look.

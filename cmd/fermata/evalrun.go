@@ -29,6 +29,7 @@ type evaluator struct {
 	only   []string // the cases that are tried
 	trials int
 
+	resumed bool
 	suite   *eval.Suite // nil on a resume
 	file    *agentsfile.File
 	server  *connect.Server
@@ -77,7 +78,11 @@ func (c *cli) evalResumeCommand() *cobra.Command {
 		Use:   "resume ID",
 		Short: "Continue an evaluation whose process has ended",
 		Long: `Resume continues an evaluation where it stood: it starts the workers that fermata eval
-run had started, and follows the evaluation to its end. The exit status is that of run.`,
+run had started, and follows the evaluation to its end. A step of a process that was
+killed is made again once its heartbeats have been missing: for the evaluation's own after
+10 s, for model and tool calls of the runs after 30 s.
+
+The exit status is that of run.`,
 		Example: `  fermata eval resume refunds-1a2b3c4d --html eval.html`,
 		Args:    exactArgs(1, "the id of an evaluation"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.resume(cmd.Context(), args[0]) },
@@ -311,7 +316,7 @@ func (e *evaluator) resume(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	if !p {
+	if e.resumed = !p; e.resumed {
 		if err := e.restart(ctx, h); err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (s *stage) tour() []spoken {
 		{"memory ls", 0, []string{"--principal", "zoë"}}, {"memory show", 6, []string{"/memories/Köln.md", "--agent", "payer", "--principal", "zoë"}}, {"memory export", 0, []string{"--agent", "payer", "--principal", "zoë", "-o", filepath.Join(dir, "m.json")}},
 		{"memory import", 0, []string{filepath.Join(dir, "m.json"), "--agent", "payer", "--principal", "zoë"}}, {"memory rm", 6, []string{"--principal", "zoë", "--yes"}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
-		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
+		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval stop", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
 		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
 		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"skills ls", 0, []string{skills}}, {"skills show", 0, []string{filepath.Join(skills, "reise")}}, {"skills check", 0, []string{skills}}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}

@@ -107,7 +107,7 @@ func (s *steps) answer(ctx context.Context, in answerInput) (refused string, err
 	case errors.Is(err, agent.CodeInvalidInput), errors.Is(err, agent.CodeDenied), errors.Is(err, agent.CodeTooLarge):
 		return cut(err.Error()), nil
 	}
-	return "", soon(ctx, err)
+	return "", err
 }
 
 // pricedModel calls a model by its own name, and counts what that costs.

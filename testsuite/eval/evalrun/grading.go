@@ -27,7 +27,7 @@ type gradeInput struct {
 func (s *steps) grade(ctx context.Context, in gradeInput) (eval.Trial, error) {
 	f, run, err := s.facts(ctx, in)
 	if err != nil {
-		return eval.Trial{}, soon(ctx, err)
+		return eval.Trial{}, err
 	}
 	t := eval.Trial{
 		Counts: eval.Counts{Case: in.Case.Name, N: in.N}, Session: in.Session, Run: run.id, Model: run.model, Status: f.Status, Reason: cutTo(f.Reason, 500),
@@ -197,7 +197,7 @@ func outsideTime(g *grade.Spec) time.Duration {
 func (s *steps) outside(ctx context.Context, in outsideInput) (v grade.Verdict, err error) {
 	f, _, err := s.facts(ctx, in.gradeInput)
 	if err != nil {
-		return v, soon(ctx, err)
+		return v, err
 	}
 	g := &in.Case.Graders[in.Grader]
 	switch {
@@ -219,7 +219,7 @@ func (s *steps) outside(ctx context.Context, in outsideInput) (v grade.Verdict, 
 		e = agent.Errorf(agent.CodeOf(err), "%w", err)
 	}
 	if ctx.Err() != nil || e.Retryable && e.Code != agent.CodeTimeout && activity.GetInfo(ctx).Attempt < stepAttempts {
-		return v, soon(ctx, err)
+		return v, err
 	}
 	whole := *e
 	whole.Message = cutTo(err.Error(), 1_000)

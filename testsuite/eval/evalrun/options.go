@@ -63,13 +63,13 @@ func Register(r Registry, o *Options) error {
 	s := &steps{o}
 	r.RegisterWorkflowWithOptions(evaluate, workflow.RegisterOptions{Name: WorkflowType})
 	r.RegisterWorkflowWithOptions(trial, workflow.RegisterOptions{Name: trialType})
-	begin.Register(r, s.begin)
-	await.Register(r, s.await)
-	decide.Register(r, s.decide)
-	answer.Register(r, s.answer)
-	finish.Register(r, s.finish)
-	gradeFacts.Register(r, s.grade)
-	gradeOutside.Register(r, s.outside)
+	begin.Register(r, beating(s.begin))
+	await.Register(r, waiting(s.await))
+	decide.Register(r, beating(s.decide))
+	answer.Register(r, beating(s.answer))
+	finish.Register(r, waiting(s.finish))
+	gradeFacts.Register(r, beating(s.grade))
+	gradeOutside.Register(r, beating(s.outside))
 	return nil
 }
 

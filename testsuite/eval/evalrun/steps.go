@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -130,12 +128,9 @@ type awaited struct {
 
 func requestKey(q *agent.Request) string { return q.Session + " " + q.ID }
 
-const (
-	heartbeatEvery = 2 * time.Second
-	// settled is how long a suspension lasts before the trial ends in it, if it is not of the
-	// run's own requests: an answer to a sub-agent may still be on its way.
-	settled = 3 * time.Second
-)
+// settled is how long a suspension lasts before the trial ends in it, if it is not of the
+// run's own requests: an answer to a sub-agent may still be on its way.
+const settled = 3 * time.Second
 
 // await waits for the next thing that the trial has to decide about.
 func (s *steps) await(ctx context.Context, in awaitInput) (out awaited, err error) {
@@ -165,29 +160,14 @@ func (s *steps) await(ctx context.Context, in awaitInput) (out awaited, err erro
 			}
 		}()
 	}
-	beat := time.NewTicker(heartbeatEvery)
-	defer beat.Stop()
-	for {
-		select {
-		case out := <-found:
-			return out, nil
-		case err := <-failed:
-			return out, soon(ctx, err)
-		case <-beat.C:
-			activity.RecordHeartbeat(ctx)
-		case <-ctx.Done():
-			return out, soon(ctx, ctx.Err())
-		}
+	select {
+	case out := <-found:
+		return out, nil
+	case err := <-failed:
+		return out, err
+	case <-ctx.Done():
+		return out, ctx.Err()
 	}
-}
-
-// soon makes an error of a step that was cut off one that is tried again: its worker stops,
-// and another one continues. If the trial itself was stopped, nobody waits for it.
-func soon(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return agent.Errorf(agent.CodeTimeout, "the step was cut off: %w", err)
-	}
-	return err
 }
 
 // awaiting looks at one run in several ways at once.
@@ -279,5 +259,5 @@ func (s *steps) finish(ctx context.Context, in finishInput) (out finished, err e
 	if _, err = run.Cancel(ctx, in.Reason, &client.CancelOptions{By: eval.By}); err == nil {
 		_, err = run.Result(ctx)
 	}
-	return out, soon(ctx, err)
+	return out, err
 }

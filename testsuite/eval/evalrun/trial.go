@@ -28,10 +28,9 @@ type trialInput struct {
 
 // Times of the steps of a trial.
 const (
-	stepTime      = 2 * time.Minute
-	heartbeatTime = 15 * time.Second
-	finishTime    = time.Minute
-	stepAttempts  = 10
+	stepTime     = 2 * time.Minute
+	finishTime   = time.Minute
+	stepAttempts = 10
 )
 
 // trying is the state of a trial's workflow.
@@ -69,7 +68,7 @@ func trial(ctx workflow.Context, in trialInput) (eval.Trial, error) {
 func (r *trying) do(ctx workflow.Context) {
 	// Not cancelled: a run that begins after its end was asked for would be left alone.
 	after, _ := workflow.NewDisconnectedContext(ctx)
-	started, err := begin.Start(after, options(stepTime, 0, stepAttempts), beginInput{
+	started, err := begin.Start(after, options(stepTime, stepAttempts), beginInput{
 		Session: session(r.in.ID, r.in.Case.Name, r.in.N), Evaluation: r.in.ID, Suite: r.in.Suite, Case: r.in.Case, N: r.in.N, Limits: r.limits(), Digests: r.in.Digests,
 	}).Get(ctx)
 	if err == nil {
@@ -104,9 +103,9 @@ func (r *trying) limits() agent.Limits {
 }
 
 // options are those of an activity. attempts is zero for any number.
-func options(limit, heartbeat time.Duration, attempts int32) workflow.ActivityOptions {
+func options(limit time.Duration, attempts int32) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		StartToCloseTimeout: limit, HeartbeatTimeout: heartbeat,
+		StartToCloseTimeout: limit, HeartbeatTimeout: heartbeatTime,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second, MaximumAttempts: attempts},
 	}
 }
@@ -121,7 +120,7 @@ func (r *trying) play(ctx workflow.Context) *agent.Error {
 	for r.status == "" {
 		following, stop := workflow.WithCancel(ctx)
 		// Longer than the trial: only its timer ends it.
-		f := await.Start(following, options(limit+time.Hour, heartbeatTime, 0), awaitInput{Session: r.t.Session, Seen: r.seen, Open: r.open})
+		f := await.Start(following, options(limit+time.Hour, 0), awaitInput{Session: r.t.Session, Seen: r.seen, Open: r.open})
 		late := false
 		workflow.NewSelector(ctx).AddFuture(f.Raw, func(workflow.Future) {}).AddFuture(timer, func(t workflow.Future) {
 			// A cancelled timer is not over: the trial was stopped, which f says too.
@@ -159,7 +158,7 @@ func (r *trying) decide(ctx workflow.Context, q *agent.Request) *agent.Error {
 		r.cutAt(q)
 		return nil
 	}
-	said, err := decide.Start(ctx, options(stepTime, 0, stepAttempts), decideInput{Person: r.in.Case.Person, Request: *q, Used: r.used, Answered: r.answered}).Get(ctx)
+	said, err := decide.Start(ctx, options(stepTime, stepAttempts), decideInput{Person: r.in.Case.Person, Request: *q, Used: r.used, Answered: r.answered}).Get(ctx)
 	if err != nil {
 		r.unknown = true
 		return err
@@ -182,7 +181,7 @@ func (r *trying) decide(ctx workflow.Context, q *agent.Request) *agent.Error {
 		r.open = append(r.open, key)
 	default:
 		r.answered++
-		refused, err := answer.Start(ctx, options(stepTime, 0, stepAttempts), answerInput{Person: r.in.Case.Person, Request: *q, Answer: said}).Get(ctx)
+		refused, err := answer.Start(ctx, options(stepTime, stepAttempts), answerInput{Person: r.in.Case.Person, Request: *q, Answer: said}).Get(ctx)
 		if err != nil {
 			return err
 		}
@@ -219,7 +218,7 @@ func (r *trying) end(ctx workflow.Context) {
 		return
 	}
 	if !r.ended {
-		was, err := finish.Start(ctx, options(finishTime, 0, stepAttempts), finishInput{Session: r.t.Session, Reason: "the evaluation has seen enough"}).Get(ctx)
+		was, err := finish.Start(ctx, options(finishTime, stepAttempts), finishInput{Session: r.t.Session, Reason: "the evaluation has seen enough"}).Get(ctx)
 		switch {
 		case err != nil && r.t.State == "":
 			failed(&r.t, err)
@@ -230,7 +229,7 @@ func (r *trying) end(ctx workflow.Context) {
 			r.status, r.reason, r.failed = agent.StatusCancelled, r.late, r.late
 		}
 	}
-	seen, err := gradeFacts.Start(ctx, options(stepTime, 0, stepAttempts), gradeInput{
+	seen, err := gradeFacts.Start(ctx, options(stepTime, stepAttempts), gradeInput{
 		Session: r.t.Session, Case: r.in.Case, N: r.in.N, Status: r.status, Reason: r.reason,
 	}).Get(ctx)
 	if err != nil {
@@ -256,7 +255,7 @@ func (r *trying) grade(ctx workflow.Context) {
 		if g.Pure() != nil {
 			continue
 		}
-		v, err := gradeOutside.Start(ctx, options(outsideTime(&g), 0, stepAttempts), outsideInput{
+		v, err := gradeOutside.Start(ctx, options(outsideTime(&g), stepAttempts), outsideInput{
 			gradeInput{Session: r.t.Session, Case: r.in.Case, N: r.in.N, Status: r.status, Reason: r.reason}, i,
 		}).Get(ctx)
 		r.unknown = r.unknown || err != nil

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	sdktest "go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -95,6 +98,48 @@ func newTheatre(t *testing.T) *theatre {
 // suiteOf makes a suite of one case that passes.
 func suiteOf(trials int) *eval.Suite {
 	return &eval.Suite{Name: "s", Agent: "a", Trials: trials, Cases: []eval.Case{{Name: "c", Input: []byte(`"do"`), Graders: []grade.Spec{{Exact: "yes"}}}}}
+}
+
+// A step whose process was killed is made again soon, whatever time the step itself has: a
+// judge has 10 minutes.
+func TestEveryStepHasHeartbeats(t *testing.T) {
+	th := newTheatre(t)
+	steps := map[string]bool{}
+	th.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		steps[info.ActivityType.Name] = true
+		require.Equal(t, heartbeatTime, info.HeartbeatTimeout, info.ActivityType.Name)
+	})
+	asked := false
+	th.follows = func(context.Context, awaitInput) (awaited, error) {
+		if !asked {
+			asked = true
+			return awaited{Request: &agent.Request{ID: "q-1", Type: agent.RequestQuestion, Session: "s-1.c.1", Text: "Go on?"}}, nil
+		}
+		return awaited{Status: agent.StatusSuspended, Reason: "question"}, nil
+	}
+	th.verdict = func(outsideInput) (grade.Verdict, error) { return grade.Verdict{Pass: true}, nil }
+	th.tried(t, eval.Case{
+		Name: "c", Input: []byte(`"do"`), Graders: []grade.Spec{{Judge: &grade.Judge{Model: "m", Rubric: "r"}}},
+		Person: &eval.Person{Rules: []eval.PersonRule{{Text: "yes"}}},
+	})
+	require.Len(t, steps, 7)
+}
+
+// A step that only waits ends when its worker stops, and is tried again: a worker that has
+// stopped reports nothing.
+func TestAStepThatWaitsEndsWithItsWorker(t *testing.T) {
+	stopped := make(chan struct{})
+	env := (&sdktest.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetWorkerStopChannel(stopped)
+	await.Register(env, waiting(func(ctx context.Context, _ awaitInput) (awaited, error) {
+		close(stopped)
+		<-ctx.Done()
+		return awaited{}, ctx.Err()
+	}))
+	_, err := env.ExecuteActivity(await.Name, awaitInput{Session: "s"})
+	var e *temporal.ApplicationError
+	require.ErrorAs(t, err, &e)
+	require.False(t, e.NonRetryable(), err)
 }
 
 func (th *theatre) play(t *testing.T, s *eval.Suite) (p Progress) {

@@ -32,6 +32,7 @@ func (e *evaluator) follow(ctx context.Context, h *evalrun.Handle) error {
 		}
 		return err
 	}
+	e.forget()
 	r := report.Of(whole)
 	if err := e.write(r); err != nil {
 		return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +30,11 @@ type evaluator struct {
 	agents string   // the agents file as the user named it
 	only   []string // the cases that are tried
 	trials int
+	// noAgents says that the evaluation began without an agents file.
+	noAgents bool
 
 	resumed bool
-	suite   *eval.Suite // nil on a resume
+	suite   *eval.Suite
 	file    *agentsfile.File
 	server  *connect.Server
 	runs    *fermata.Client
@@ -60,53 +64,45 @@ trials that could decide it. If trials could not be made or graded it is that of
 		Args: exactArgs(1, "a suite's file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
 	}
+	e.localFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&e.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	f.StringVar(&e.Label, "label", "", "your name for what is evaluated, such as a build or a prompt")
-	f.StringVar(&e.Model, "model", "", "use another model for all agents of the suite, if the worker is in this process")
-	f.StringArrayVar(&e.only, "case", nil, "try only this case; may be repeated")
-	f.IntVar(&e.trials, "trials", 0, "try each case this often, instead of what the suite says")
 	f.StringVar(&e.Evaluator, "evaluator", "", "task queue of a Go worker that evaluates (default this process)")
 	e.reports.flags(cmd)
 	c.jsonFlag(cmd, "print each trial as a line of JSON, and then the report")
 	return cmd
 }
 
-func (c *cli) evalResumeCommand() *cobra.Command {
-	e := &evaluator{cli: c}
-	cmd := &cobra.Command{
-		Use:   "resume ID",
-		Short: "Continue an evaluation whose process has ended",
-		Long: `Resume continues an evaluation where it stood: it starts the workers that fermata eval
-run had started, and follows the evaluation to its end. A step of a process that was
-killed is made again once its heartbeats have been missing: for the evaluation's own after
-10 s, for model and tool calls of the runs after 30 s.
-
-The exit status is that of run.`,
-		Example: `  fermata eval resume refunds-1a2b3c4d --html eval.html`,
-		Args:    exactArgs(1, "the id of an evaluation"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return e.resume(cmd.Context(), args[0]) },
-	}
-	cmd.Flags().StringVar(&e.agents, "agents", "", "agents file (default that of the evaluation)")
-	e.reports.flags(cmd)
-	c.jsonFlag(cmd, "print each trial as a line of JSON, and then the report")
-	return cmd
+// localFlags adds the flags that say what is evaluated. A resume has them, too.
+func (e *evaluator) localFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&e.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.StringVar(&e.Model, "model", "", "use another model for all agents of the suite, if the worker is in this process")
+	f.StringArrayVar(&e.only, "case", nil, "try only this case; may be repeated")
+	f.IntVar(&e.trials, "trials", 0, "try each case this often, instead of what the suite says")
 }
 
-func (e *evaluator) run(ctx context.Context, path string) (err error) {
-	if err := e.checkFolders(); err != nil {
-		return err
-	}
+// load reads the suite and the agents file of this machine.
+func (e *evaluator) load(ctx context.Context, path string) (err error) {
 	if e.suite, e.Dir, err = readSuite(path); err != nil {
 		return err
 	}
 	if err := e.narrow(); err != nil {
 		return err
 	}
-	if e.file, err = agentsFile(ctx, e.agents); err != nil {
+	if !e.noAgents {
+		if e.file, err = agentsFile(ctx, e.agents); err != nil {
+			return err
+		}
+	}
+	return e.checkSuite()
+}
+
+func (e *evaluator) run(ctx context.Context, path string) (err error) {
+	if err := e.checkFolders(); err != nil {
 		return err
 	}
-	if err := e.checkSuite(); err != nil {
+	if err := e.load(ctx, path); err != nil {
 		return err
 	}
 	if err := e.observe(ctx); err != nil {
@@ -118,6 +114,9 @@ func (e *evaluator) run(ctx context.Context, path string) (err error) {
 	}
 	e.ID, e.Queue = evalrun.NewID(e.suite.Name), e.cli.Queue()
 	if err := e.startWorkers(ctx); err != nil {
+		return err
+	}
+	if err := e.remember(path); err != nil {
 		return err
 	}
 	h, err := evalrun.Start(ctx, e.server.Client, e.suite, e.Info, e.Dir)
@@ -167,6 +166,12 @@ func (e *evaluator) checkSuite() error {
 		e.Model = "script:" + filepath.Join(here, path)
 	}
 	e.Agents = filepath.Join(e.file.Dir, filepath.Base(e.file.Path))
+	raw, err := os.ReadFile(e.Agents)
+	if err != nil {
+		return agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	e.AgentsDigest = hex.EncodeToString(sum[:])
 	for i := range e.suite.Cases {
 		k := e.suite.Complete(i)
 		if _, err := e.file.Agent(k.Agent); err != nil {
@@ -228,7 +233,7 @@ func (e *evaluator) startWorkers(ctx context.Context) error {
 	if !strings.HasPrefix(e.Evaluator, evaluatorQueue) {
 		return nil
 	}
-	o := &evalrun.Options{Temporal: e.server.Client, Runs: e.runs, Dir: e.Dir}
+	o := &evalrun.Options{Temporal: e.server.Client, Runs: e.runs, Dir: e.Dir, Suite: e.suite}
 	private, err := e.host.Private()
 	if err != nil {
 		return err
@@ -268,11 +273,9 @@ func (e *evaluator) startAgents(ctx context.Context) error {
 	if e.file == nil {
 		return e.NoWorker(ctx, e.server, ", or write "+agentsfile.DefaultName+" here")
 	}
-	if e.suite != nil {
-		for i := range e.suite.Cases {
-			if err := e.file.MissingKey(e.suite.Complete(i).Agent); err != nil {
-				return err
-			}
+	for i := range e.suite.Cases {
+		if err := e.file.MissingKey(e.suite.Complete(i).Agent); err != nil {
+			return err
 		}
 	}
 	if err := e.host.ClaimQueue(ctx, e.server, e.runs, e.file); err != nil {
@@ -295,59 +298,4 @@ func (e *evaluator) close() {
 	if e.server != nil {
 		e.server.Close()
 	}
-}
-
-func (e *evaluator) resume(ctx context.Context, id string) (err error) {
-	if err := e.checkFolders(); err != nil {
-		return err
-	}
-	if err := e.observe(ctx); err != nil {
-		return err
-	}
-	defer e.close()
-	if e.server, err = e.FindOrStart(ctx); err != nil {
-		return err
-	}
-	h, err := evalrun.Get(ctx, e.server.Client, id)
-	if err != nil {
-		return err
-	}
-	p, err := h.Ended(ctx)
-	if err != nil {
-		return err
-	}
-	if e.resumed = !p; e.resumed {
-		if err := e.restart(ctx, h); err != nil {
-			return err
-		}
-	}
-	return e.follow(ctx, h)
-}
-
-// restart starts the workers that the first command had.
-func (e *evaluator) restart(ctx context.Context, h *evalrun.Handle) (err error) {
-	e.Info = h.Info
-	if e.TaskQueue != "" && e.TaskQueue != h.Queue {
-		return agent.Errorf(agent.CodeInvalidInput, "the runs of the evaluation %s are on the task queue %s: leave --task-queue out", h.ID, h.Queue)
-	}
-	e.TaskQueue = h.Queue
-	if e.agents == "" {
-		e.agents = h.Agents
-	}
-	if e.agents != "" {
-		if e.file, err = agentsfile.Load(ctx, e.agents); err != nil {
-			return err
-		}
-		s, err := h.Definition(ctx)
-		if err != nil {
-			return err
-		}
-		if err := e.useModels(s); err != nil {
-			return err
-		}
-	}
-	if e.runs, err = e.Client(ctx, e.server); err != nil {
-		return err
-	}
-	return e.startWorkers(ctx)
 }

@@ -111,7 +111,7 @@ func (s *step) vetoUnseen(point agent.CheckPoint, index int, why string) {
 	s.record(agent.Event{Type: agent.EventCheckDone, Check: u})
 	k := s.currentCheck()
 	s.Checks.end()
-	s.vetoed(k, *u.Verdict)
+	s.vetoed(k, CurrentCheck{Verdict: u.Verdict})
 }
 
 // makeCheck puts the call of a check into the list. The call has no arguments: they would repeat the

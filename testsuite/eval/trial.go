@@ -97,8 +97,11 @@ type Info struct {
 	// Label is the user's name for what is evaluated: a build, a model, a prompt.
 	Label string `json:"label,omitempty"`
 	// Agents is the absolute path of the agents file, and Dir the directory of the suite.
-	Agents string `json:"agents_file,omitempty"`
-	Dir    string `json:"dir,omitempty"`
+	// They are for people: anybody who may write to the server can change them, so nothing
+	// loads them. AgentsDigest is the SHA-256 of the agents file.
+	Agents       string `json:"agents_file,omitempty"`
+	AgentsDigest string `json:"agents_digest,omitempty"`
+	Dir          string `json:"dir,omitempty"`
 	// Queue is the task queue of the runs, and Evaluator that of the evaluation.
 	Queue     string `json:"task_queue"`
 	Evaluator string `json:"evaluator"`

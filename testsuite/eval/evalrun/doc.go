@@ -6,5 +6,6 @@
 // none is made twice.
 //
 // An evaluator runs the commands of suites only in its own [Options.Dir], in a sandbox, and
-// only if [Options.Sandbox] is set: whoever may start a workflow names the suite.
+// only if [Options.Sandbox] is set. With [Options.Suite] it runs only those of that suite;
+// without, whoever may start a workflow names them.
 package evalrun

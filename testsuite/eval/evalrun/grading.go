@@ -25,6 +25,9 @@ type gradeInput struct {
 
 // grade reads what the trial did, and lets the graders decide that need nothing else.
 func (s *steps) grade(ctx context.Context, in gradeInput) (eval.Trial, error) {
+	if err := s.allowed(&in.Case); err != nil {
+		return eval.Trial{}, err
+	}
 	f, run, err := s.facts(ctx, in)
 	if err != nil {
 		return eval.Trial{}, err
@@ -195,6 +198,9 @@ func outsideTime(g *grade.Spec) time.Duration {
 // outside asks a grader outside. A grader that fails is a verdict with an error, since its
 // cost counts; only what may be mended by waiting is tried again.
 func (s *steps) outside(ctx context.Context, in outsideInput) (v grade.Verdict, err error) {
+	if err := s.allowed(&in.Case); err != nil {
+		return v, err
+	}
 	f, _, err := s.facts(ctx, in.gradeInput)
 	if err != nil {
 		return v, err

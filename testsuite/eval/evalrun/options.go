@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite/eval"
 	"github.com/fermata-agents/fermata/testsuite/eval/grade"
 )
 
@@ -21,6 +22,10 @@ type Options struct {
 	// Runs starts and reads the runs of the trials. It needs the store of their workers, and
 	// their task queue.
 	Runs *client.Client
+	// Suite is the only suite whose cases the steps take; they refuse others with
+	// [agent.CodeDenied]. Nil takes any case: then whoever may write to the server names the
+	// commands that Sandbox lets run.
+	Suite *eval.Suite
 	// Models are those of judges and persons, by full name or provider, as a worker has them.
 	Models map[string]model.Model
 	// Functions are graders in Go, by name.

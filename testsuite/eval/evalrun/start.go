@@ -37,16 +37,11 @@ func Start(ctx context.Context, c temporalclient.Client, s *eval.Suite, info eva
 		return nil, agent.Errorf(agent.CodeInvalidInput, "an evaluation needs the task queues of the runs and of the evaluator")
 	}
 	info.Suite, info.Total = s.Name, s.Total()
-	in := input{Info: info, Definition: s, Digests: map[string]string{}}
-	for _, one := range s.Cases {
-		for _, path := range one.Files {
-			data, err := readFile(dir, path)
-			if err != nil {
-				return nil, err
-			}
-			in.Digests[path] = digestOf(data)
-		}
+	digests, err := fileDigests(s, dir)
+	if err != nil {
+		return nil, err
 	}
+	in := input{Info: info, Definition: s, Digests: digests}
 	run, err := c.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
 		ID: info.ID, TaskQueue: info.Evaluator, Memo: map[string]any{memoKey: info},
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -107,12 +102,6 @@ func (h *Handle) Ended(ctx context.Context) (bool, error) {
 		return false, durable.FromRPC(err)
 	}
 	return durable.Closed(d.GetWorkflowExecutionInfo()), nil
-}
-
-// Definition returns the suite as the evaluation began with it. It needs no worker.
-func (h *Handle) Definition(ctx context.Context) (*eval.Suite, error) {
-	in, err := h.input(ctx)
-	return in.Definition, err
 }
 
 // Result waits for the end of the evaluation.

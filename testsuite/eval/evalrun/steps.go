@@ -49,6 +49,9 @@ type begun struct {
 
 // begin starts the trial's run, unless it was started before a crash.
 func (s *steps) begin(ctx context.Context, in beginInput) (out begun, err error) {
+	if err := s.allowed(&in.Case); err != nil {
+		return out, err
+	}
 	o := in.options()
 	run, err := s.o.Runs.Get(ctx, in.Session)
 	if err == nil {

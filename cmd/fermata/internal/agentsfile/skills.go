@@ -51,7 +51,7 @@ func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {
 		names = append(names, s.Name)
 	}
 	for i, name := range def.Skills {
-		if name == "*" && len(names) == 0 {
+		if name == "*" && len(f.skillDirs) == 0 {
 			c.add(agent.CodeNotFound, e.at(fmt.Sprintf("skills[%d]", i)), "%s.skills[%d]: \"*\" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file", e.path, i)
 		}
 		if name == "*" || slices.Contains(names, name) {

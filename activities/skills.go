@@ -51,6 +51,11 @@ func (d *Activities) withSkills(ctx context.Context, log *store.View, spec *agen
 		}
 		active, _ = loop.NextSkills(active, *came, spec.SkillMatch)
 	}
+	return skilled(spec, active, came), came, nil
+}
+
+// skilled returns a Spec as it is while skills are active.
+func skilled(spec *agent.Spec, active []agent.SkillUpdate, came *wire.SkillResult) *agent.Spec {
 	s := *spec
 	var names []string
 	for _, u := range active {
@@ -70,7 +75,34 @@ func (d *Activities) withSkills(ctx context.Context, log *store.View, spec *agen
 			s.Toolset = append(s.Toolset, t)
 		}
 	}
-	return &s, came, nil
+	return &s
+}
+
+// FirstSkills returns a Spec as the first request of a run in a new session shows it, with the
+// skills that the run begins with. messages are the run's, and no model is called.
+func (d *Activities) FirstSkills(ctx context.Context, spec *agent.Spec, messages []agent.Message, order *wire.SkillOrder) (*agent.Spec, []agent.SkillUpdate) {
+	came := &wire.SkillResult{}
+	task := skill.Task{Files: slices.Clone(order.Files)}
+	for _, m := range messages {
+		if m.Role == agent.RoleUser && m.Note == "" {
+			task.Text += m.Text() + "\n"
+		}
+	}
+	read := d.skillsToRead(ctx, task, spec, order, nil, came)
+	for _, u := range read {
+		if k, err := d.pinnedSkill(u.Name, u.Digest); err != nil {
+			u.Error = err
+		} else {
+			u.Instructions = Printable(k.Text())
+		}
+		came.Read = append(came.Read, u)
+	}
+	active, _ := loop.NextSkills(nil, *came, spec.SkillMatch)
+	sent := skilled(spec, active, came)
+	for i := range active {
+		active[i].Instructions = ""
+	}
+	return sent, active
 }
 
 // block is an active skill as the model reads it.
@@ -81,17 +113,7 @@ func block(u agent.SkillUpdate) string {
 // readSkills matches and reads skills before a model call.
 func (d *Activities) readSkills(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, active []agent.SkillUpdate) (*wire.SkillResult, error) {
 	out := &wire.SkillResult{}
-	read := slices.Clone(in.Skills.Load)
-	if in.Skills.Match && spec.SkillMatch != nil {
-		out.Matching = d.matchSkills(ctx, taskOf(log, in.Skills.Files), spec)
-		for _, c := range out.Matching.Candidates[:min(len(out.Matching.Candidates), spec.SkillMatch.Top())] {
-			is := func(u agent.SkillUpdate) bool { return u.Name == c.Name }
-			if k, ok := spec.Skill(c.Name); ok && !slices.ContainsFunc(read, is) && !slices.ContainsFunc(active, is) {
-				read = append(read, agent.SkillUpdate{Name: k.Name, Digest: k.Digest, Cause: agent.SkillMatched})
-			}
-		}
-	}
-	for _, u := range read {
+	for _, u := range d.skillsToRead(ctx, taskOf(log, in.Skills.Files), spec, in.Skills, active, out) {
 		k, err := d.pinnedSkill(u.Name, u.Digest)
 		switch {
 		case err != nil && in.attempt(ctx) < skillAttempts:
@@ -107,6 +129,23 @@ func (d *Activities) readSkills(ctx context.Context, log *store.View, spec *agen
 		out.Read = append(out.Read, u)
 	}
 	return out, nil
+}
+
+// skillsToRead returns the skills that an order loads and those that match the task; out gets the
+// matching.
+func (d *Activities) skillsToRead(ctx context.Context, task skill.Task, spec *agent.Spec, order *wire.SkillOrder, active []agent.SkillUpdate, out *wire.SkillResult) []agent.SkillUpdate {
+	read := slices.Clone(order.Load)
+	if !order.Match || spec.SkillMatch == nil {
+		return read
+	}
+	out.Matching = d.matchSkills(ctx, task, spec)
+	for _, c := range out.Matching.Candidates[:min(len(out.Matching.Candidates), spec.SkillMatch.Top())] {
+		is := func(u agent.SkillUpdate) bool { return u.Name == c.Name }
+		if k, ok := spec.Skill(c.Name); ok && !slices.ContainsFunc(read, is) && !slices.ContainsFunc(active, is) {
+			read = append(read, agent.SkillUpdate{Name: k.Name, Digest: k.Digest, Cause: agent.SkillMatched})
+		}
+	}
+	return read
 }
 
 // pinnedSkill returns a skill of this worker if it has the files with which the run began.

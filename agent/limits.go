@@ -8,7 +8,7 @@ type Limits struct {
 	// the model with the calls that it asks for. A summary is no turn.
 	Turns int `json:"turns,omitempty"`
 	// OwnTurns is how many turns the run itself may take; zero means the profile's number, or
-	// no limit if turns is set.
+	// no limit if turns is set. The max of adaptive wins over it.
 	OwnTurns int `json:"own_turns,omitempty"`
 	// Tokens is how many input and output tokens all turns may use. A call that has started
 	// ends, so each working agent may exceed the limit by one reply.
@@ -72,7 +72,7 @@ func (l Limits) Check() error {
 }
 
 // AdaptiveLimit is a limit of the run's own turns that begins low and moves with what the run does.
-// All other limits hold beside it.
+// Its Max wins over own_turns; the other limits hold beside it.
 type AdaptiveLimit struct {
 	// Initial is how many turns the run may take at first; zero means a quarter of Max, at least 1.
 	Initial int `json:"initial,omitempty"`

@@ -11,6 +11,9 @@ type Preview struct {
 	Spec Spec `json:"spec"`
 	// Tools says what happens to calls of each tool of the Spec, in its order.
 	Tools []ToolPreview `json:"tools,omitempty"`
+	// Skills are those with which the first request begins: a user has named them, or they match
+	// the task. They have no instructions here, since Instructions has them.
+	Skills []SkillUpdate `json:"skills,omitempty"`
 	// Instructions are those of the first request: the Spec's, with what the runtime adds.
 	Instructions string `json:"instructions,omitempty"`
 	// Messages are those of the first request.
@@ -25,7 +28,8 @@ type ToolPreview struct {
 	Tool string `json:"tool"`
 	// Source is the MCP server that has the tool; empty for other tools.
 	Source string `json:"source,omitempty"`
-	// Hidden means that the first request leaves the tool out, until the model finds it.
+	// Hidden means that the first request leaves the tool out, until the model finds it or the
+	// active skills end.
 	Hidden bool `json:"hidden,omitempty"`
 	// Executor is as in [ToolSpec].
 	Executor ToolExecutor `json:"executor,omitempty"`

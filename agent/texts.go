@@ -2,6 +2,7 @@ package agent
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -50,6 +51,38 @@ type TextInfo struct {
 	Words string
 	// Max is how long another text may be, in bytes.
 	Max int
+}
+
+// placeholder is a name in braces.
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// Values returns the names of the values that the text may have in braces, in the order of its
+// words.
+func (t TextInfo) Values() (names []string) {
+	for _, found := range placeholder.FindAllStringSubmatch(t.Words, -1) {
+		if !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
+// foreign returns a placeholder of a text that the runtime does not fill; empty if there is none.
+func (t TextInfo) foreign(text string) string {
+	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(t.Values(), found[1]) {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+// known says which placeholders the text may have.
+func (t TextInfo) known() string {
+	if len(t.Values()) == 0 {
+		return "this text has no values"
+	}
+	return "this text has {" + strings.Join(t.Values(), "}, {") + "}"
 }
 
 // NoText leaves a loop contract out of the instructions, as the value of its name in
@@ -133,6 +166,8 @@ func (d Definition) checkOwnTexts() error {
 			return Errorf(CodeInvalidInput, "agent %s: %s: the runtime has no text of this name; it has %s", d.Name, path, textNames()).WithPath(path)
 		case len(text) > texts[i].Max:
 			return Errorf(CodeInvalidInput, "agent %s: %s has %d bytes, and may have %d", d.Name, path, len(text), texts[i].Max).WithPath(path)
+		case texts[i].foreign(text) != "":
+			return Errorf(CodeInvalidInput, "agent %s: %s names %s, which stands for no value; %s", d.Name, path, texts[i].foreign(text), texts[i].known()).WithPath(path)
 		case strings.TrimSpace(text) == "":
 			return Errorf(CodeInvalidInput, "agent %s: %s is empty; write a text, or leave it out", d.Name, path).WithPath(path)
 		}

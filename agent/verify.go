@@ -68,7 +68,8 @@ type Check struct {
 	FeedbackFallback string `json:"feedback_fallback,omitempty"`
 	// OnError says what a check counts as that could not be made; empty means veto.
 	OnError CheckError `json:"on_error,omitempty"`
-	// Timeout is how long one attempt may take; zero means 10m. An agent has its limits instead.
+	// Timeout is how long one attempt may take; zero means the tool's own time, which is 31m for a
+	// command, and 10m for a judge and for other tools. An agent has its limits instead.
 	Timeout Duration `json:"timeout,omitempty"`
 }
 
@@ -282,8 +283,8 @@ func (c Check) check(path string) error {
 	fault := func(field, format string, args ...any) error {
 		return Errorf(CodeInvalidInput, "%s: %s", path, fmt.Sprintf(format, args...)).WithPath(path + field)
 	}
-	if err := CheckName(c.Name); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if !nameForm.MatchString(c.Name) {
+		return fault(".name", "the check's name is %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", c.Name)
 	}
 	kinds := 0
 	for _, set := range []bool{c.Tool != "", c.Command != "", c.Agent != "", c.Judge != nil} {
@@ -318,12 +319,12 @@ func (c Check) check(path string) error {
 	}
 	if isTool {
 		if err := CheckTool(c.Tool); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return fault(".tool", "%v", err)
 		}
 	}
 	if isAgent {
 		if err := CheckName(c.Agent); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return fault(".agent", "%v", err)
 		}
 	}
 	if err := c.Limits.Check(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/match"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -45,7 +46,7 @@ func DryRun(ctx context.Context, o *Options, start agent.Start) (*agent.Preview,
 	if m.err != nil {
 		return nil, m.err
 	}
-	return preview(m.state, m.asked), nil
+	return m.preview(ctx), nil
 }
 
 // dryMachine steps the machine up to its first request, so that the preview is what a run
@@ -55,7 +56,8 @@ type dryMachine struct {
 	d     *activities.Activities
 	agent activities.Agent
 	state loop.State
-	asked bool // the machine has asked for a model call
+	asked bool             // the machine has asked for a model call
+	order *wire.SkillOrder // the skills that this call reads
 	err   error
 }
 
@@ -87,7 +89,7 @@ func (m *dryMachine) perform(e loop.Effect) {
 		}
 		m.step(loop.Listed{Tools: out.Tools, Instructions: out.Instructions, Left: out.Left})
 	case loop.CallModel:
-		m.asked = true
+		m.asked, m.order = true, e.Skills
 	case loop.Complete:
 		if o := m.state.End.Outcome; o != nil && o.Error != nil {
 			m.err = o.Error
@@ -100,7 +102,8 @@ func (m *dryMachine) perform(e loop.Effect) {
 }
 
 // preview describes a run at its first request.
-func preview(s loop.State, asked bool) *agent.Preview {
+func (m *dryMachine) preview(ctx context.Context) *agent.Preview {
+	s := m.state
 	p := &agent.Preview{V: agent.Version, Type: "preview", Agent: s.Spec.Name, Spec: *s.Spec}
 	for _, e := range s.Log.Tail {
 		if e.Started != nil && e.Started.Spec != nil {
@@ -110,7 +113,11 @@ func preview(s loop.State, asked bool) *agent.Preview {
 			p.Messages = append(p.Messages, *e.Message)
 		}
 	}
-	sent := activities.FirstRequest(&p.Spec)
+	sent := &p.Spec
+	if m.order != nil {
+		sent, p.Skills = m.d.FirstSkills(ctx, &p.Spec, p.Messages, m.order)
+	}
+	sent = activities.FirstRequest(sent)
 	p.Instructions = sent.Instructions
 	for _, t := range p.Spec.Toolset {
 		one := toolPreview(p.Spec.Rules, t)
@@ -118,7 +125,7 @@ func preview(s loop.State, asked bool) *agent.Preview {
 		one.Hidden = !offered
 		p.Tools = append(p.Tools, one)
 	}
-	if asked {
+	if m.asked {
 		bytes, tokens := window.Estimate(sent, p.Messages)
 		p.Request = agent.RequestSize{Bytes: bytes, Tokens: tokens, Window: p.Spec.Window}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -28,7 +30,7 @@ func (r *runner) dryRun(ctx context.Context) error {
 	if err := r.setModel(); err != nil {
 		return err
 	}
-	start := agent.Start{Agent: r.agent, Input: agent.Input{Text: r.task, Briefing: r.options.Briefing}, By: r.options.By, Park: r.options.Park}
+	start := agent.Start{Agent: r.agent, Input: agent.Input{Text: r.task, Briefing: r.options.Briefing}, By: r.options.By, Park: r.options.Park, Skills: r.skills, WorkingFiles: r.working}
 	p, err := r.host.DryRun(ctx, r.file, start)
 	if err != nil {
 		return err
@@ -53,6 +55,14 @@ func (r *runner) printPreview(p *agent.Preview) {
 	}
 	r.Print("limits        %s", limitsText(s))
 	r.Print("ends          %s", endText(s))
+	r.printChecks(s)
+	for _, u := range p.Skills {
+		how := "named by you"
+		if u.Cause == agent.SkillMatched {
+			how = "matches the task"
+		}
+		r.Print("skill         %s (%s)", untrusted.Name(u.Name), how)
+	}
 	if len(s.Output) > 0 {
 		r.Print("output        a JSON Schema of %d bytes", len(s.Output))
 	}
@@ -80,6 +90,33 @@ func (r *runner) printPreview(p *agent.Preview) {
 	}
 }
 
+// printChecks prints what checks an answer, and what follows a failure.
+func (r *runner) printChecks(s agent.Spec) {
+	for _, k := range s.Verify.Checks {
+		r.Print("check         %s (%s)", untrusted.Name(k.Name), k.Kind())
+	}
+	if len(s.Verify.Checks) > 0 {
+		bound := "any number"
+		if s.Verify.Max > 0 {
+			bound = fmt.Sprintf("%d at most", s.Verify.Max)
+		}
+		r.Print("vetoes        %s", bound)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.Recovery)) {
+		r.Print("recovery      %s: %s", kind, remedyText(s.Recovery[kind]))
+	}
+	if s.Lessons {
+		r.Print("lessons       the model reads what has failed")
+	}
+}
+
+func remedyText(m agent.Remedy) string {
+	if m.Attempts() == 0 {
+		return string(m.Do)
+	}
+	return fmt.Sprintf("%s, at most %s in a row, then %s", m.Do, render.Count(m.Attempts(), "time"), m.After())
+}
+
 func limitsText(s agent.Spec) string {
 	l := s.Limits
 	var parts []string
@@ -88,7 +125,11 @@ func limitsText(s agent.Spec) string {
 			parts = append(parts, fmt.Sprintf(format, value))
 		}
 	}
-	add(l.OwnTurns > 0, "%d turns of its own", l.OwnTurns)
+	if a := l.Adaptive; a != nil {
+		add(true, "%s", fmt.Sprintf("%d turns of its own at first, and up to %d", a.Initial, a.Max))
+	} else {
+		add(l.OwnTurns > 0, "%d turns of its own", l.OwnTurns)
+	}
 	add(l.Turns > 0, "%d turns with sub-agents", l.Turns)
 	add(l.Tokens > 0, "%d tokens", l.Tokens)
 	add(l.CostUSD > 0, "%s USD", l.CostUSD)

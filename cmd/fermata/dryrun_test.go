@@ -51,3 +51,47 @@ workspace: project
 		require.Equal(t, 2, look(wrong...).exit, wrong)
 	}
 }
+
+// The look shows the skills that the run would begin with, its checks, and what follows a failure.
+// A skill that the agent lacks is refused before anything starts.
+func TestRunDryShowsWhatTheAgentNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	data := t.TempDir()
+	require.NoError(t, os.MkdirAll("skills/notes", 0o755))
+	require.NoError(t, os.MkdirAll("skills/deploy", 0o755))
+	require.NoError(t, os.WriteFile("skills/notes/SKILL.md", []byte("---\nname: notes\ndescription: Writes release notes.\n---\nOne line for each change.\n"), 0o600))
+	require.NoError(t, os.WriteFile("skills/deploy/SKILL.md", []byte("---\nname: deploy\ndescription: Deploys a build.\npaths: [\"infra/**\"]\n---\nDeploy to staging first.\n"), 0o600))
+	require.NoError(t, os.WriteFile("fermata.yaml", []byte(`
+skills: [skills]
+agents:
+  writer:
+    model: anthropic/claude-sonnet-5
+    skills: ["*"]
+    skill_match: {}
+    lessons: true
+    limits: {adaptive: {initial: 4, max: 16}}
+    recovery: {refusal: {do: retry, times: 2, then: handoff}, limit_turns: ask}
+    verify: {max: 3, checks: [{name: rubric, judge: {instructions: Each line names a change.}}]}
+`), 0o600))
+	look := func(args ...string) ran {
+		return inProcess(t, append([]string{"run", "writer", "Say hello", "--data", data}, args...)...)
+	}
+	r := look("--dry-run", "--skill", "notes", "--working-file", "infra/main.tf")
+	require.Zero(t, r.exit, r.err)
+	for _, want := range []string{
+		"limits        4 turns of its own at first, and up to 16", "check         rubric (judge)", "vetoes        3 at most",
+		"recovery      limit_turns: ask", "recovery      refusal: retry, at most 2 times in a row, then handoff", "lessons       ",
+		"skill         notes (named by you)", "skill         deploy (matches the task)", "│ One line for each change.", "│ Deploy to staging first.",
+	} {
+		require.Contains(t, r.out, want)
+	}
+	r = look("--skill", "nots")
+	require.Equal(t, 6, r.exit, r.err)
+	require.Contains(t, r.err, `agent writer has no skill "nots"; it has deploy, notes; did you mean "notes"?`)
+	r = inProcess(t, "send", "s-1", "Go on", "--agent", "writer", "--skill", "nots", "--data", data)
+	require.Equal(t, 6, r.exit, r.err)
+	require.Contains(t, r.err, "it has deploy, notes")
+	entries, err := os.ReadDir(data)
+	require.NoError(t, err)
+	require.Empty(t, entries, "nothing was started")
+}

@@ -169,6 +169,7 @@ func (r *runner) reach(ctx context.Context) (err error) {
 		r.server, err = r.FindOrStart(ctx)
 	}
 	if err == nil {
+		r.embedded = r.server.InProcess()
 		r.runs, err = r.Client(ctx, r.server)
 	}
 	return err

@@ -47,7 +47,9 @@ const ofAgent = "the agent whose memory it is; required"
 
 // log opens the store, for the memory of one principal.
 func (o *memoryOrder) log(ctx context.Context) (*store.Log, error) {
-	o.owner.Principal = byOr(o.owner.Principal)
+	if o.owner.Principal = byOr(o.owner.Principal); o.owner.Principal == "" {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "there is no login name (USER or LOGNAME), so it is not known whose memory is meant; name it with --principal, such as --principal %s for starts without a name", agent.AnonymousPrincipal).WithPath("principal")
+	}
 	s, err := o.OpenExistingStore(ctx)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type cli struct {
 	asker *console.Console
 	// exports is where a worker of this process reports what runs do.
 	exports exporters.Exporters
+	// embedded says that a Temporal server of this process ends with the command.
+	embedded bool
 	// workBegan says that the command's own work has started: errors before are about usage.
 	workBegan bool
 }

@@ -191,10 +191,16 @@ func (r *runner) check(ctx context.Context) (err error) {
 	return r.checkInput()
 }
 
-// checkInput refuses a task that is no input for a flow of the file, before there is a session. A
+// checkInput refuses skills that the file's agent lacks, and a task that is no input for a flow of the file, before there is a session. A
 // worker refuses it too.
 func (r *runner) checkInput() error {
-	if r.silent || r.file == nil {
+	if r.file == nil {
+		return nil
+	}
+	if err := r.file.CheckUserSkills(r.agent, r.skills); err != nil {
+		return err
+	}
+	if r.silent {
 		return nil
 	}
 	for _, w := range r.file.Flows {
@@ -274,6 +280,7 @@ func (r *runner) connect(ctx context.Context) (err error) {
 		if r.server, err = r.FindOrStart(ctx); err != nil {
 			return err
 		}
+		r.embedded = r.server.InProcess()
 	}
 	r.runs, err = r.Client(ctx, r.server)
 	return err

@@ -47,6 +47,9 @@ With --wait, the exit status is that of fermata run.`,
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
+			if err := c.checkSkills(cmd.Context(), o.Agent, o.Skills); err != nil {
+				return err
+			}
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.send(cmd.Context(), s, runs, args[0], text, &o, wait)
 			})
@@ -62,6 +65,19 @@ With --wait, the exit status is that of fermata run.`,
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print the run that has it as one line of JSON; with --wait, the outcome")
 	return cmd
+}
+
+// checkSkills refuses skills that an agent of the file in this directory lacks. Without --agent only
+// the run knows its agent, and a named server has workers with files of their own.
+func (c *cli) checkSkills(ctx context.Context, name string, skills []string) error {
+	if name == "" || len(skills) == 0 || c.Address != "" || c.Profile != "" {
+		return nil
+	}
+	file, err := agentsFile(ctx, "")
+	if err != nil || file == nil {
+		return err
+	}
+	return file.CheckUserSkills(name, skills)
 }
 
 // sentLine says which run has a message, for programs.

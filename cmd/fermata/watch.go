@@ -137,7 +137,11 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
 		case o.Handoff != nil:
-			c.Print("%s", c.CommandLine("handoff %s --md", o.Session))
+			hint := c.CommandLine("handoff %s --md", o.Session)
+			if c.embedded {
+				hint += " (after fermata dev: this command's server ends with it)"
+			}
+			c.Print("%s", hint)
 		}
 	} else {
 		c.Line(o)

@@ -134,9 +134,10 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) []entry {
 		}
 		def.Name = e.name
 		f.lines[def.Name] = e
+		before := len(c.faults)
 		f.checkAgent(c, e, def)
 		// After the checks, which name lines of the file: a role's own fields have none.
-		if def, ok = f.fillRole(c, e, def); !ok {
+		if def, ok = f.fillRole(c, e, def, len(c.faults) > before); !ok {
 			continue
 		}
 		f.Agents = append(f.Agents, def)
@@ -154,7 +155,11 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		errors.As(err, &what)
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
-	for _, name := range positive {
+	numbers := slices.Clone(positive)
+	for _, kind := range agent.FailureKinds() {
+		numbers = append(numbers, "recovery."+string(kind)+".times")
+	}
+	for _, name := range numbers {
 		// at returns the key if the field is not written.
 		if n := e.at(name); n != e.key && isZero(e.value, name) {
 			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; leave it out instead", e.path, name)
@@ -165,7 +170,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 
 // positive are fields in which a zero would silently mean the default. Durations of zero
 // are refused when they are read.
-var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n"}
+var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n", "verify.max", "tool_narrowing.window_turns"}
 
 // isZero reports whether a field is written as a zero. A dot separates the names of a
 // path.

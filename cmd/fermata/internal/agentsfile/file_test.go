@@ -63,6 +63,19 @@ func TestFaults(t *testing.T) {
 		{"no age", sound + "    resume_within: 0s\n", []string{"fermata.yaml:4: agents.a.resume_within is zero; leave it out instead"}},
 		{"less than no time", sound + "    model_timeout: -3s\n", []string{"fermata.yaml:4: agent a: model_timeout must be positive"}},
 		{"rule for nobody", sound + "    rules: [{do: ask, tools: [fs_write]}]\n", []string{`fermata.yaml:4: agents.a.rules[0].tools[0]: no agent of this file has the tool "fs_write"; the rule would have no effect`}},
+		{"a tool that it waits for and lacks", sound + "    require: [fs_read, [todo, finish]]\n    stop_after: [todo]\n", []string{
+			`fermata.yaml:4: agents.a.require[0]: agent a has no tool "fs_read"; add it to the agent's tools`,
+			`fermata.yaml:4: agents.a.require[1][0]: agent a has no tool "todo"; add it to the agent's tools`,
+			`fermata.yaml:5: agents.a.stop_after[0]: agent a has no tool "todo"; add it to the agent's tools`,
+		}},
+		{"a placeholder of no value", sound + "    texts: {nudge: \"Go on, {foo}.\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge names {foo}, which stands for no value; this text has no values"}},
+		{"all skills of none", sound + "    skills: [\"*\"]\n", []string{`fermata.yaml:4: agents.a.skills[0]: "*" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file`}},
+		{"a check without a name", sound + "    verify:\n      checks:\n        - {command: make}\n", []string{`fermata.yaml:6: agent a: verify.checks[0]: the check's name is "": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
+		{"no vetoes", sound + "    verify: {max: 0, checks: [{name: x, judge: {}}]}\n", []string{"fermata.yaml:4: agents.a.verify.max is zero; leave it out instead"}},
+		{"no times", sound + "    recovery: {refusal: {do: retry, times: 0}}\n    tool_narrowing: {window_turns: 0}\n", []string{
+			"fermata.yaml:4: agents.a.recovery.refusal.times is zero; leave it out instead", "fermata.yaml:5: agents.a.tool_narrowing.window_turns is zero; leave it out instead",
+		}},
+		{"a fault beside a role", sound + "    role: reviewer\n    model_attempts: -1\n", []string{"fermata.yaml:5: agent a: model_attempts must be positive"}},
 		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is already in line 2"}},
 		{"field twice", sound + "    model: x\n", []string{"fermata.yaml:4: agents.a.model appears twice"}},
 		{"unknown field", sound + "    modle: x\n", []string{"fermata.yaml:4: agents.a.modle is not known here; did you mean \"model\"?"}},
@@ -180,7 +193,7 @@ agents:
     instructions: |
       You review code.
       Be brief.
-    tools: [fs_read, "mcp:tickets"]
+    tools: [fs_read, fs_grep, fs_list, "mcp:tickets"]
     limits: {turns: 40, tokens: 200000, cost_usd: 2.0, wall_clock: 30m}
     completion: natural
     require: [fs_read, [fs_grep, fs_list]]

@@ -7,15 +7,18 @@ import (
 	"github.com/fermata-agents/fermata/roles"
 )
 
-// fillRole returns an agent with what its role fills in.
-func (f *File) fillRole(c *checker, e entry, def agent.Definition) (agent.Definition, bool) {
+// fillRole returns an agent with what its role fills in. faulty means that the author's own keys
+// are wrong: then the whole is not checked, since it would report them again.
+func (f *File) fillRole(c *checker, e entry, def agent.Definition, faulty bool) (agent.Definition, bool) {
 	filled, err := roles.Fill(def, f.thinks(def.Model))
 	if err != nil {
 		names := roles.Names()
 		c.add(agent.CodeInvalidInput, e.at("role"), "%s.role: there is no role %s; the roles are %s%s", e.path, quote(def.Role), strings.Join(names, ", "), meant(def.Role, names))
 		return def, false
 	}
-	f.checkLater(c, e, filled)
+	if !faulty {
+		f.checkLater(c, e, filled)
+	}
 	return filled, true
 }
 

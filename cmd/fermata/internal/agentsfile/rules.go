@@ -105,32 +105,41 @@ func (f *File) checkTogether(c *checker, list []entry) {
 		}
 		f.checkPatterns(c, e, "ceiling", def.Ceiling, known)
 		f.checkPatterns(c, e, "stop_after", def.StopAfter, known)
-		f.checkOwned(c, e, def)
+		f.checkOwned(c, e, def, known)
 		if def.ToolSearch != nil {
 			f.checkPatterns(c, e, "tool_search.always", def.ToolSearch.Always, known)
 		}
 	}
 }
 
-// checkOwned reports tools that a run waits for and its agent lacks: it could never call them.
-// A worker refuses them, too.
-func (f *File) checkOwned(c *checker, e entry, def agent.Definition) {
+// checkOwned reports tools that a run waits for and its agent lacks: they are never called.
+func (f *File) checkOwned(c *checker, e entry, def agent.Definition, known []string) {
 	report := func(at, name string) {
-		if !hasTool(def, name) {
-			c.add(agent.CodeUnknownTool, e.at(at), "%s.%s: agent %s has no tool %s; add it to tools", e.path, at, e.name, quote(name))
+		// Which of the runtime's own tools an agent has is decided by its other keys.
+		if f.mayExist(c, name, known) && !hasTool(def, name) && !f.isRuntimes(name) {
+			c.add(agent.CodeUnknownTool, e.at(at), "%s.%s: agent %s has no tool %s; add it to the agent's tools", e.path, at, e.name, quote(name))
 		}
 	}
 	for i, name := range def.StopAfter {
-		// A name that nobody has is reported already.
-		if slices.Contains(workerTools, name) {
-			report(fmt.Sprintf("stop_after[%d]", i), name)
+		report(fmt.Sprintf("stop_after[%d]", i), name)
+	}
+	for i, one := range def.Require {
+		for j, name := range one {
+			at := fmt.Sprintf("require[%d]", i)
+			if len(one) > 1 {
+				at = fmt.Sprintf("%s[%d]", at, j)
+			}
+			f.checkPattern(c, e, at, name, known)
+			report(at, name)
 		}
 	}
-	for i, any := range def.Require {
-		for _, name := range any {
-			report(fmt.Sprintf("require[%d]", i), name)
-		}
-	}
+}
+
+// isRuntimes reports whether the runtime carries a tool out, and an agent does not name it under
+// tools.
+func (f *File) isRuntimes(name string) bool {
+	return strings.HasPrefix(name, lifecyclePrefix) ||
+		slices.Contains([]string{agent.FinishTool, agent.ReturnUnableTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool}, name)
 }
 
 // checkBelow checks the sub-agents of an agent. They must be in the file, before or after
@@ -293,15 +302,24 @@ func (f *File) knownTools() []string {
 // list them.
 func (f *File) checkPatterns(c *checker, e entry, at string, names, known []string) {
 	for i, name := range names {
-		if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) {
-			continue
-		}
-		before, behind, of := strings.Cut(name, tool.Separator)
-		// A server's tools and a sub-agent's tool are known only to the worker.
-		if _, ok := f.servers[before]; of && ok || c.names[behind] && before+tool.Separator == agent.SubAgentPrefix {
-			continue
-		}
-		where := fmt.Sprintf("%s[%d]", at, i)
-		c.add(agent.CodeUnknownTool, e.at(where), "%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.path, where, quote(name), strings.Join(known, ", "), meant(name, known))
+		f.checkPattern(c, e, fmt.Sprintf("%s[%d]", at, i), name, known)
 	}
+}
+
+// checkPattern reports one such name.
+func (f *File) checkPattern(c *checker, e entry, at, name string, known []string) {
+	if !f.mayExist(c, name, known) {
+		c.add(agent.CodeUnknownTool, e.at(at), "%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.path, at, quote(name), strings.Join(known, ", "), meant(name, known))
+	}
+}
+
+// mayExist reports whether a name may be that of a tool, or a pattern.
+func (f *File) mayExist(c *checker, name string, known []string) bool {
+	if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) {
+		return true
+	}
+	before, behind, of := strings.Cut(name, tool.Separator)
+	// A server's tools and a sub-agent's tool are known only to the worker.
+	_, server := f.servers[before]
+	return of && server || c.names[behind] && before+tool.Separator == agent.SubAgentPrefix
 }

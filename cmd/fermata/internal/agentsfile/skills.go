@@ -89,6 +89,9 @@ func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {
 		names = append(names, s.Name)
 	}
 	for i, name := range def.Skills {
+		if name == "*" && len(f.skillDirs) == 0 {
+			c.add(agent.CodeNotFound, e.at(fmt.Sprintf("skills[%d]", i)), "%s.skills[%d]: \"*\" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file", e.path, i)
+		}
 		if name == "*" || slices.Contains(names, name) {
 			continue
 		}
@@ -97,6 +100,39 @@ func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {
 	if def.SkillMatch != nil && def.SkillMatch.Strategy == agent.SkillsByHost {
 		c.add(agent.CodeInvalidInput, e.at("skill_match"), "%s.skill_match.strategy host needs a Go function, which only a worker of your own has (worker.Options.SkillMatcher)", e.path)
 	}
+}
+
+// CheckUserSkills refuses skills that a user can't activate for an agent, as a run would. For an
+// agent that is not in the file only the worker knows.
+func (f *File) CheckUserSkills(name string, skills []string) error {
+	def, err := f.Agent(name)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	only := map[string]bool{}
+	for _, s := range f.skills {
+		switch {
+		case !UsesSkill(def, s.Name):
+		case s.ModelOnly:
+			only[s.Name] = true
+		default:
+			list = append(list, s.Name)
+		}
+	}
+	for _, one := range skills {
+		switch {
+		case only[one]:
+			return agent.Errorf(agent.CodeDenied, "skill %s is not for users: it says user-invocable: false", one).WithPath("skills")
+		case !slices.Contains(list, one):
+			has := "none for users"
+			if len(list) > 0 {
+				has = strings.Join(list, ", ")
+			}
+			return agent.Errorf(agent.CodeNotFound, "agent %s has no skill %s; it has %s%s", name, quote(one), has, meant(one, list)).WithPath("skills")
+		}
+	}
+	return nil
 }
 
 // UsesSkill reports whether an agent has a skill.

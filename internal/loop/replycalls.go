@@ -193,8 +193,8 @@ func (s *step) endCalls() {
 		s.returnUnable(*unable)
 		return
 	}
-	if text := s.Recovery.takeNote(); text != "" {
-		s.recordNote(agent.NoteRecovery, text)
+	if text, bytes := s.Recovery.takeNote(); text != "" {
+		s.recordNoteSized(agent.NoteRecovery, text, bytes)
 	}
 	if !s.equalResults(calls) {
 		s.failedCalls(calls)

@@ -65,9 +65,9 @@ func newCitable(log *store.View, entries []store.Entry) citable {
 
 // resolve returns the id of the source that a model means, and whether there is one.
 func (c citable) resolve(said string) (id string, ok bool) {
-	said = strings.TrimSpace(said)
-	first, _, _ := strings.Cut(said, " ") // the list names the tool behind the id
-	for _, id := range []string{said, first, artifactSource + said} {
+	said = strings.Trim(strings.TrimSpace(said), `"`) // the list shows ids in quotes
+	first, _, _ := strings.Cut(said, " ")             // the list names the tool behind the id
+	for _, id := range []string{said, strings.Trim(first, `"`), artifactSource + said} {
 		if c.known[id] {
 			return id, true
 		}
@@ -88,9 +88,9 @@ func (c citable) String() string {
 		if len(lines) == maxSources {
 			break
 		}
-		line := s.id
+		line := inQuotes(s.id)
 		if words := strings.Join(strings.Fields(s.what), " "); words != "" {
-			line += " (" + strings.TrimSpace(excerptLine(words)) + ")"
+			line += " (" + inQuotes(strings.TrimSpace(excerptLine(words))) + ")"
 		}
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
@@ -177,20 +177,39 @@ func recital(log *store.View, spec *agent.Spec, entries []store.Entry, turn int)
 		b.WriteString("[Your notebook is empty. Write your goals, open items and facts into it with the tool notebook: you read it here in every turn, also after older messages were summed up.")
 	} else {
 		fmt.Fprintf(&b, "[Your notebook, version %d. You wrote it with the tool notebook; keep it up to date.\n", n.Version)
-		section(&b, "Goals", n.Goals)
-		section(&b, "Open items", n.OpenItems)
+		section(&b, "Goals", quoteAll(n.Goals))
+		section(&b, "Open items", quoteAll(n.OpenItems))
 		var facts []string
 		for _, f := range n.Facts {
-			facts = append(facts, f.Text+" (source: "+f.Source+")")
+			facts = append(facts, inQuotes(f.Text)+" (source: "+inQuotes(f.Source)+")")
 		}
 		section(&b, "Facts", facts)
-		section(&b, "Refs", n.Refs)
+		section(&b, "Refs", quoteAll(n.Refs))
 	}
 	if due := overdue(log, spec, turn); due > 0 {
 		fmt.Fprintf(&b, "\nYou have not changed it for %d turns: bring it up to date now, and take out what is done.", due)
 	}
 	fmt.Fprintf(&b, "\nThe newest sources that a fact can cite: %s]", newCitable(log, entries))
 	return b.String()
+}
+
+// inQuotes returns a text on one line, as a JSON string: whatever an entry has, it can't end the
+// recital, or look like a part of it.
+func inQuotes(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(strings.Join(strings.Fields(text), " ")); err != nil {
+		return `""` // no string fails
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func quoteAll(texts []string) (all []string) {
+	for _, t := range texts {
+		all = append(all, inQuotes(t))
+	}
+	return all
 }
 
 func section(b *strings.Builder, title string, lines []string) {
@@ -220,6 +239,9 @@ func overdue(log *store.View, spec *agent.Spec, turn int) int {
 	return since
 }
 
+// lineEnds marks every line of a text, so that none of them can look like the runtime's.
+var lineEnds = strings.NewReplacer("\r\n", "\n| ", "\n", "\n| ", "\r", "\n| ", "\v", "\n| ", "\f", "\n| ", "\u0085", "\n| ", "\u2028", "\n| ", "\u2029", "\n| ")
+
 // citedBodies returns the text of what the notebook cites, as far as it fits, for a summary that
 // replaces it. kept are the messages that stay as they are.
 func citedBodies(events []agent.Event, n agent.Notebook, kept []store.Entry, room int) string {
@@ -238,7 +260,7 @@ func citedBodies(events []agent.Event, n agent.Notebook, kept []store.Entry, roo
 			b.WriteString("\n\n[What your notebook cites, word for word:]")
 		}
 		head := "\n" + id + " " + body.what + ":\n"
-		text := "| " + strings.ReplaceAll(body.id, "\n", "\n| ")
+		text := "| " + lineEnds.Replace(body.id)
 		if most := room - b.Len() - len(head); len(text) > most {
 			const least = 256
 			if most < least {

@@ -5,7 +5,7 @@ import "slices"
 // Lesson is a failure that an agent with [Definition.Lessons] tells its model with each request.
 type Lesson struct {
 	Kind FailureKind `json:"kind"`
-	Text string      `json:"text"` // one line, at most 200 characters and the runtime's words
+	Text string      `json:"text"` // one line in the runtime's words; what the model itself said is quoted, 200 characters at most
 	Turn int         `json:"turn,omitempty"`
 }
 

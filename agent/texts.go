@@ -24,6 +24,11 @@ const (
 	TextRepair               TextName = "repair"
 	TextRetry                TextName = "retry"
 	TextRepeatedCall         TextName = "repeated_call"
+	TextRecovery             TextName = "recovery"
+	TextRecoveryRefusal      TextName = "recovery_refusal"
+	TextRecoveryOutput       TextName = "recovery_bad_output"
+	TextRecoveryAsked        TextName = "recovery_asked"
+	TextLessons              TextName = "lessons"
 	TextPauseTurn            TextName = "pause_turn"
 	TextToolHidden           TextName = "tool_hidden"
 	TextNoToolFound          TextName = "no_tool_found"
@@ -112,6 +117,11 @@ var texts = []TextInfo{
 	{TextRepair, "answers an answer that does not fit the output's schema. The schema follows", "Your answer does not fit the schema of the output: {fault}\nAnswer again with JSON that fits it, and with nothing else.", maxText},
 	{TextRetry, "answers a reply that was empty or cut off", "Your last reply could not be used: {fault}. Answer again, more briefly where you can.", maxText},
 	{TextRepeatedCall, "is added to the result of the third equal call in a row", "You have made this same call {times} times in a row. Its result will not change: do something else.", maxShortText},
+	{TextRecovery, "answers a failure that the agent's recovery corrects", "That did not work: {fault}. Take a smaller step, or another way.", maxText},
+	{TextRecoveryRefusal, "answers a refusal that the agent's recovery corrects", "You did not answer. Do the part of the task that you can do, in smaller steps, and say what you leave out.", maxText},
+	{TextRecoveryOutput, "answers an answer that does not fit the output's schema, if the agent's recovery corrects it. The schema follows", "Your answer does not fit the schema of the output. Answer again with JSON that fits it, and with nothing else.", maxText},
+	{TextRecoveryAsked, "follows a failure about which a person was asked", "Somebody was asked what to do about this: {fault}. Go on.", maxText},
+	{TextLessons, "begins the list of what has failed, with lessons", "What has failed so far, the newest last. Do not repeat it:", maxText},
 	{TextPauseTurn, "answers a reply that the provider has paused", "Go on.", maxText},
 	{TextToolHidden, "is the result of a call of a hidden tool, with tool_search or tool_narrowing", "Not executed: {tool} is not among the tools that you are offered now. Find it with tool_search, and call it after that.", maxShortText},
 	{TextNoToolFound, "is the result of tool_search if no tool fits", "No tool fits. {count} tools are hidden; try other words.", maxShortText},

@@ -73,12 +73,12 @@ func TestNotebook(t *testing.T) {
 	asked := script.Requests()
 	require.Len(t, asked, 6)
 	require.Contains(t, recited(asked[0]), "Your notebook is empty")
-	require.Contains(t, recited(asked[1]), "t1.1 (look)", "the model learns what it can cite")
+	require.Contains(t, recited(asked[1]), `"t1.1" ("look")`, "the model learns what it can cite")
 	require.Contains(t, recited(asked[2]), "version 1")
-	require.Contains(t, recited(asked[2]), "it is 4711 (source: t1.1)")
+	require.Contains(t, recited(asked[2]), `"it is 4711" (source: "t1.1")`)
 	refused := resultsIn(asked[5])
 	require.Contains(t, refused[2], `the fact "it is 4712" cites "t9.9", which is no source of this conversation; the newest sources are: `)
-	require.Contains(t, refused[2], "t1.1 (look)")
+	require.Contains(t, refused[2], `"t1.1" ("look")`)
 	require.Contains(t, refused[3], "at most 16384 are kept")
 	require.Contains(t, refused[4], "The notebook has version 2.")
 
@@ -152,7 +152,7 @@ func TestANotebookKeepsWhatItCites(t *testing.T) {
 	}
 	require.NotContains(t, strings.Join(resultsIn(last), "\n"), "canary-4711", "the result itself is summed up")
 	require.Contains(t, all, "[What your notebook cites, word for word:]\nt1.1 look:\n| canary-4711 xxx")
-	require.Contains(t, recited(last), "the number (source: t1.1)")
+	require.Contains(t, recited(last), `"the number" (source: "t1.1")`)
 	require.Contains(t, recited(last), "bring it up to date now")
 	require.NotContains(t, recited(asked[3]), "bring it up to date now")
 }

@@ -218,7 +218,7 @@ func (s *step) seal(final bool) {
 func (s *step) callModel(m ModelArgs) {
 	m.Caller, m.AfterToolResult, m.Skip = s.caller(), len(s.Calls.ownCounts()) > 0, s.Recovery.Skip
 	if m.Summary == "" {
-		m.Lessons = s.Lessons.text()
+		m.Lessons = s.Lessons.text(s.Spec)
 	}
 	s.do(CallModel{ModelArgs: m, Seq: s.Turn.AskSeq})
 }

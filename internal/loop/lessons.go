@@ -28,23 +28,24 @@ func (l *Lessons) inherit(lessons []agent.Lesson) {
 }
 
 // text returns the lessons as the last message of a request; empty if there are none.
-func (l Lessons) text() string {
+func (l Lessons) text(spec *agent.Spec) string {
 	if len(l.List) == 0 {
 		return ""
 	}
-	lines := []string{"What has failed so far, the newest last. Do not repeat it:"}
+	lines := []string{spec.Text(agent.TextLessons)}
 	for _, one := range l.List {
 		lines = append(lines, fmt.Sprintf("- %s: %s", one.Kind, one.Text))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// learn keeps a failure as a lesson, if the Spec names lessons and the run has not ended.
+// learn keeps a failure as a lesson, if the Spec names lessons and the run has not ended. A lesson
+// has no words of tools: it is recited to the model as a message of role user.
 func (s *step) learn(kind agent.FailureKind, err *agent.Error) {
 	if !s.Spec.Lessons || s.End.Stopping != nil || s.outcomeDecided() || s.isFlow() {
 		return
 	}
-	l := agent.Lesson{Kind: kind, Text: fit(short(err.Message), maxLesson), Turn: s.Turn.N}
+	l := agent.Lesson{Kind: kind, Text: fit(faultForModel(kind, err), maxLesson), Turn: s.Turn.N}
 	s.Lessons.add(l)
 	s.Counters.Lesson++
 	s.record(agent.Event{Type: agent.EventLessonLearned, Lesson: &l})

@@ -246,22 +246,29 @@ func (s *step) recordMessage(m agent.Message, bytes int) {
 	s.recordSized(agent.Event{Type: agent.EventMessage, Message: &m}, frame+bytes)
 }
 
-// recordNote appends a message to the model in the runtime's words, which count no bytes.
-func (s *step) recordNote(why agent.Note, text string) {
+// recordNoteSized appends a message to the model. bytes counts the text in it that an author wrote.
+func (s *step) recordNoteSized(why agent.Note, text string, bytes int) {
 	m := agent.TextMessage(agent.RoleUser, text)
 	m.Note = why
-	s.recordMessage(m, 0)
+	s.recordMessage(m, bytes)
 }
 
-// recordOwnText appends a message to the model in words that the agent may have replaced
-// ([agent.Definition.Texts]). They count bytes only then: the runtime's own words may change in a
-// later build, and a replay must decide the same.
+// recordNote appends a message to the model in the runtime's words, which count no bytes.
+func (s *step) recordNote(why agent.Note, text string) { s.recordNoteSized(why, text, 0) }
+
+// recordOwnText appends a message to the model in words that the agent may have replaced.
 func (s *step) recordOwnText(why agent.Note, text string) {
-	m, bytes := agent.TextMessage(agent.RoleUser, text), 0
-	if m.Note = why; len(s.Spec.Texts) > 0 {
-		bytes = m.Size()
+	s.recordNoteSized(why, text, s.noteBytes(text))
+}
+
+// noteBytes returns what words count that the agent may have replaced ([agent.Definition.Texts]).
+// They count only then: the runtime's own words may change in a later build, and a replay must decide
+// the same.
+func (s *step) noteBytes(text string) int {
+	if len(s.Spec.Texts) == 0 {
+		return 0
 	}
-	s.recordMessage(m, bytes)
+	return len(text)
 }
 
 // alone reports whether the run completed by itself with nothing in flight. Only then can

@@ -1,10 +1,10 @@
 package loop
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -14,8 +14,10 @@ import (
 // (docs/recovery.md). It is zero if the Spec names no kind.
 type Recovery struct {
 	Counts []FailureCount `json:"counts,omitempty"`
-	// Note goes to the model behind the results of the turn's calls.
-	Note string `json:"note,omitempty"`
+	// Note goes to the model behind the results of the turn's calls. NoteBytes is what it counts in
+	// the log: see step.noteBytes.
+	Note      string `json:"note,omitempty"`
+	NoteBytes int    `json:"note_bytes,omitempty"`
 	// Skip is how many models of the chain are not asked any more, because they refused.
 	Skip int `json:"skip,omitempty"`
 }
@@ -71,10 +73,14 @@ func (r *Recovery) drop(which func(FailureCount) bool) {
 func (r *Recovery) resetAll() { r.Counts = nil }
 
 // setNote sets the message behind the turn's results; takeNote takes it.
-func (r *Recovery) setNote(text string) { r.Note = fit(text, maxRecoveryNote) }
-func (r *Recovery) takeNote() (text string) {
-	text, r.Note = r.Note, ""
-	return text
+func (r *Recovery) setNote(text string, bytes int) {
+	r.Note = fit(text, maxRecoveryNote)
+	r.NoteBytes = min(bytes, len(r.Note))
+}
+
+func (r *Recovery) takeNote() (text string, bytes int) {
+	text, bytes, r.Note, r.NoteBytes = r.Note, r.NoteBytes, "", 0
+	return text, bytes
 }
 
 // skipModel passes over the model that refused.
@@ -183,17 +189,37 @@ func (s *step) tryAgain(kind agent.FailureKind, r agent.Remedy, err *agent.Error
 	case agent.RecoverCompact:
 		s.Turn.summarizeFirst(agent.CompactedForRecovery)
 	}
-	text := cmp.Or(r.Text, s.correction(kind, err))
+	text, bytes := r.Text, len(r.Text)
+	if text == "" {
+		text = s.correction(kind, err)
+		bytes = s.noteBytes(text)
+	}
 	switch {
 	case kind == agent.FailureProvider, kind == agent.FailureToolError && r.Do == agent.RecoverRetry: // the model has said nothing wrong
 	case s.Turn.Phase == TurnWorking: // behind the results
-		s.Recovery.setNote(text)
+		s.Recovery.setNote(text, bytes)
 	default:
-		s.recordNote(agent.NoteRecovery, text)
+		s.recordNoteSized(agent.NoteRecovery, text, bytes)
 	}
 	if kind == agent.FailureLoop || kind == agent.FailurePolicyViolation && r.Do != agent.RecoverCorrect {
 		s.skipPending(short(err.Message))
 	}
+}
+
+// faultForModel returns what a model reads of a failure in a message of role user: words of the
+// runtime, on one line. What a tool or a provider said is not in it, since a model takes such a message
+// for the user's; it stays in the call's result. What the model itself said is quoted.
+func faultForModel(kind agent.FailureKind, err *agent.Error) string {
+	what, said, _ := strings.Cut(err.Message, ": ")
+	switch kind {
+	case agent.FailureToolError:
+		return short(what) + "; its result says why"
+	case agent.FailureProvider:
+		return "the model's provider failed with " + string(err.Code)
+	case agent.FailureBadOutput, agent.FailureUnable:
+		return short(what) + ": " + quote(said)
+	}
+	return short(err.Message)
 }
 
 // correction returns the runtime's message about a failure.
@@ -202,11 +228,11 @@ func (s *step) correction(kind agent.FailureKind, err *agent.Error) string {
 	case agent.FailureNoProgress:
 		return s.nudgeText()
 	case agent.FailureRefusal:
-		return "You did not answer. Do the part of the task that you can do, in smaller steps, and say what you leave out."
+		return s.Spec.Text(agent.TextRecoveryRefusal)
 	case agent.FailureBadOutput:
-		return "Your answer does not fit the schema of the output. Answer again with JSON that fits it, and with nothing else." + s.quoteOutput()
+		return s.Spec.Text(agent.TextRecoveryOutput) + s.quoteOutput()
 	}
-	return fmt.Sprintf("That did not work: %s. Take a smaller step, or another way.", short(err.Message))
+	return s.Spec.Text(agent.TextRecovery, "fault", faultForModel(kind, err))
 }
 
 // conclude asks a person, hands off, or fails.
@@ -228,7 +254,7 @@ func (s *step) askAbout(kind agent.FailureKind, err *agent.Error) {
 	s.skipPending(short(err.Message))
 	// A provider refuses a conversation that ends with the model's own words.
 	if s.Turn.Phase == TurnReady && slices.Contains([]agent.FailureKind{agent.FailureRefusal, agent.FailureNoProgress, agent.FailureBadOutput}, kind) {
-		s.recordNote(agent.NoteRecovery, "Somebody was asked what to do about this: "+short(err.Message)+". Go on.")
+		s.recordOwnText(agent.NoteRecovery, s.Spec.Text(agent.TextRecoveryAsked, "fault", faultForModel(kind, err)))
 	}
 	s.askLimit(err)
 }

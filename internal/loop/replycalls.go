@@ -202,8 +202,8 @@ func (s *step) endCalls() {
 		s.completeByCall(*last)
 		return
 	}
-	if text := s.Recovery.takeNote(); text != "" {
-		s.recordNote(agent.NoteRecovery, text)
+	if text, bytes := s.Recovery.takeNote(); text != "" {
+		s.recordNoteSized(agent.NoteRecovery, text, bytes)
 	}
 	if !s.equalResults(calls) {
 		s.failedCalls(calls)

@@ -45,7 +45,7 @@ type Check struct {
 	Name string `json:"name"`
 	// Tool is a tool of the worker; the agent need not have it. It should only look: the call may be
 	// made again. It accepts by null or true, or by a verdict in JSON, and a worker's own function also
-	// by an empty result. Any other text is a veto, and the model reads the text. See [Check.MayCall].
+	// by an empty result. Any other text is a veto, and the model reads the text.
 	Tool string `json:"tool,omitempty"`
 	// Arguments are the tool's; empty means the answer as JSON, with task, text, output and turn.
 	Arguments json.RawMessage `json:"arguments,omitempty"`

@@ -93,7 +93,12 @@ func (d *Activities) readSkills(ctx context.Context, log *store.View, spec *agen
 	}
 	for _, u := range read {
 		k, err := d.pinnedSkill(u.Name, u.Digest)
+		// Before it is read: all that is read is in this activity's result.
+		next, _ := loop.NextSkills(active, *out, spec.SkillMatch)
+		full := len(next) >= agent.MaxActiveSkills && !slices.ContainsFunc(next, func(o agent.SkillUpdate) bool { return o.Name == u.Name })
 		switch {
+		case full:
+			u.Error = tooMany()
 		case err != nil && in.attempt(ctx) < skillAttempts:
 			again := *err
 			again.Retryable = true
@@ -107,6 +112,10 @@ func (d *Activities) readSkills(ctx context.Context, log *store.View, spec *agen
 		out.Read = append(out.Read, u)
 	}
 	return out, nil
+}
+
+func tooMany() *agent.Error {
+	return agent.Errorf(agent.CodeTooLarge, "%d skills are active already", agent.MaxActiveSkills)
 }
 
 // pinnedSkill returns a skill of this worker if it has the files with which the run began.
@@ -221,6 +230,8 @@ func (d *Activities) callSkill(ctx context.Context, in ToolInput, hooks *toolcal
 		return fmt.Sprintf("The skill %s is ended.", pin.Name), nil
 	case asked.Path == "" && i >= 0:
 		return fmt.Sprintf("The skill %s is active already: its instructions stand with your own.", pin.Name), nil
+	case asked.Path == "" && len(active) >= agent.MaxActiveSkills:
+		return "", tooMany()
 	}
 	k, bad := d.pinnedSkill(pin.Name, pin.Digest)
 	if bad != nil {

@@ -115,7 +115,12 @@ func (d *Activities) readSkills(ctx context.Context, log *store.View, spec *agen
 	out := &wire.SkillResult{}
 	for _, u := range d.skillsToRead(ctx, taskOf(log, in.Skills.Files), spec, in.Skills, active, out) {
 		k, err := d.pinnedSkill(u.Name, u.Digest)
+		// Before it is read: all that is read is in this activity's result.
+		next, _ := loop.NextSkills(active, *out, spec.SkillMatch)
+		full := len(next) >= agent.MaxActiveSkills && !slices.ContainsFunc(next, func(o agent.SkillUpdate) bool { return o.Name == u.Name })
 		switch {
+		case full:
+			u.Error = tooMany()
 		case err != nil && in.attempt(ctx) < skillAttempts:
 			again := *err
 			again.Retryable = true
@@ -146,6 +151,10 @@ func (d *Activities) skillsToRead(ctx context.Context, task skill.Task, spec *ag
 		}
 	}
 	return read
+}
+
+func tooMany() *agent.Error {
+	return agent.Errorf(agent.CodeTooLarge, "%d skills are active already", agent.MaxActiveSkills)
 }
 
 // pinnedSkill returns a skill of this worker if it has the files with which the run began.
@@ -260,6 +269,8 @@ func (d *Activities) callSkill(ctx context.Context, in ToolInput, hooks *toolcal
 		return fmt.Sprintf("The skill %s is ended.", pin.Name), nil
 	case asked.Path == "" && i >= 0:
 		return fmt.Sprintf("The skill %s is active already: its instructions stand with your own.", pin.Name), nil
+	case asked.Path == "" && len(active) >= agent.MaxActiveSkills:
+		return "", tooMany()
 	}
 	k, bad := d.pinnedSkill(pin.Name, pin.Digest)
 	if bad != nil {

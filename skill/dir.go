@@ -109,7 +109,7 @@ func Read(dir string) (*Skill, error) {
 		return nil, fault(dir, "%w", err)
 	}
 	s.Digest = digestOf(s.Files)
-	if err := s.Check(); err != nil {
+	if err := errors.Join(s.Check(), s.CheckText()); err != nil {
 		return nil, fault(dir, "%w", err)
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package skill
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -17,6 +18,7 @@ const FileName = "SKILL.md"
 // Limits of a skill. A directory that is over one is refused as a whole.
 const (
 	MaxInstructions = 64 << 10 // bytes of SKILL.md after its front matter
+	MaxText         = 96 << 10 // bytes of [Skill.Text] as JSON, in which "<" takes six
 	MaxFiles        = 512      // files, with SKILL.md
 	MaxFile         = 8 << 20  // bytes of a file
 	MaxBytes        = 32 << 20 // bytes of all files
@@ -86,6 +88,16 @@ func (s *Skill) Text() string {
 		b.WriteString("]")
 	}
 	return b.String()
+}
+
+// CheckText returns [agent.CodeTooLarge] if the skill's text is longer than [MaxText] as
+// JSON. [Read] calls it.
+func (s *Skill) CheckText() error {
+	raw, err := json.Marshal(s.Text())
+	if err == nil && len(raw) > MaxText {
+		err = agent.Errorf(agent.CodeTooLarge, "the instructions and the names of files have %d bytes as JSON, in which each <, > and & takes six, and may have %d: move a part into another file of the skill", len(raw), MaxText)
+	}
+	return err
 }
 
 // maxListed is how many files the model is told of.

@@ -93,6 +93,7 @@ func TestHostileSkills(t *testing.T) {
 		"a mark in a name":     {front("a", ""), func(t *testing.T, dir string) { write(t, dir, map[string]string{"x\u200by": "x"}) }, "no name of a file"},
 		"nobody's":             {front("a", "disable-model-invocation: true\nuser-invocable: false\n"), nil, "nobody"},
 		"long instructions":    {front("a", "") + strings.Repeat("x", MaxInstructions), nil, "move a part"},
+		"a text long in JSON":  {front("a", "") + strings.Repeat("<", MaxInstructions-100), nil, "bytes as JSON"},
 		"aliases without end":  {"---\nname: a\ndescription: x\nmetadata: &a\n  b: *a\n---\nx", nil, "no valid YAML"},
 		"a link out":           {front("a", ""), link(filepath.Join(outside, "secret"), "notes.md"), "no link may lead out"},
 		"a relative link out":  {front("a", ""), link("../../x", "notes.md"), "notes.md"},

@@ -17,6 +17,9 @@ func (o *Options) addSkills(d *activities.Activities) (faults []error) {
 		if err := s.Check(); err != nil {
 			faults = append(faults, err)
 		}
+		if err := s.CheckText(); err != nil {
+			faults = append(faults, agent.Errorf(agent.CodeTooLarge, "worker.Options.Skills: skill %q: %w", s.Name, err).WithPath("skills"))
+		}
 		if _, twice := d.Skills[s.Name]; twice {
 			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Skills: skill %q is there twice", s.Name).WithPath("skills"))
 		}

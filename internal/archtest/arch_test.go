@@ -114,7 +114,7 @@ var testOnly = map[string][]string{
 	"internal/flowfile": {"testsuite"},
 	"store":             {"testsuite/conformance"},
 	"agent":             {"model"},
-	"testsuite":         {"testsuite/conformance", "internal/testenv"},
+	"testsuite":         {"testsuite/conformance", "internal/testenv", "skill"},
 
 	"internal/journal": {"internal/play"},
 	"internal/loop":    {"internal/testenv"},

@@ -92,7 +92,15 @@ func (s *step) loopDetected(tool string) {
 
 // rejectInvalid rejects the calls that are not made whatever the rules say.
 func (s *step) rejectInvalid(r wire.Reply) {
+	skills := 0
 	for i, c := range s.Calls.List {
+		if c.Tool == agent.SkillTool && len(s.Spec.Skillset) > 0 {
+			skills++
+		}
+		if skills > maxSkillCalls && c.Tool == agent.SkillTool {
+			s.setResult(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may call %s %d times. Ask for the others in the next.", agent.SkillTool, maxSkillCalls))
+			continue
+		}
 		if i >= maxCalls {
 			s.setResult(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
 			continue

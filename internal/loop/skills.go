@@ -226,6 +226,10 @@ func (s *step) activateSkill(u agent.SkillUpdate) {
 // its files.
 const maxSkillText = 96 << 10
 
+// maxSkillCalls is how many calls of the tool skill one reply may have. Their results are in the
+// answer to one workflow task, each with up to maxSkillText.
+const maxSkillCalls = agent.MaxActiveSkills
+
 // deactivateSkill ends a skill. The tools that only it took away come back.
 func (s *step) deactivateSkill(name, why string) {
 	s.Skills.deactivate(name)

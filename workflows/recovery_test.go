@@ -25,7 +25,8 @@ func TestLessonsEndTheRequest(t *testing.T) {
 	last := requests[2].Messages[len(requests[2].Messages)-1]
 	require.Equal(t, agent.RoleUser, last.Role)
 	require.Equal(t, agent.NoteLessons, last.Note)
-	require.Contains(t, last.Text(), "disk full")
+	require.Contains(t, last.Text(), "tool_error: the tool add failed; its result says why")
+	require.NotContains(t, last.Text(), "disk full", "what the tool said stays in its result")
 	require.Contains(t, last.Text(), "policy_violation: ")
 	for _, m := range requests[2].Messages[:len(requests[2].Messages)-1] {
 		require.NotEqual(t, agent.NoteLessons, m.Note, "the transcript has none")

@@ -73,7 +73,7 @@ var (
 		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
-	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1}
+	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1, "remedy.times": 1, "tool_narrowing.window_turns": 1}
 	most  = map[string]float64{"remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
 		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.

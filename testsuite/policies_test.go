@@ -3,6 +3,8 @@ package testsuite_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,13 +20,16 @@ import (
 // An agent with all policies: a skill that fits the task, a notebook, a list of steps, memory, lessons,
 // recovery, a limit that adapts, tools that are found, and an answer that a tool and a judge check.
 func TestAllPoliciesAtOnce(t *testing.T) {
-	skills, err := skill.ReadDirs("../examples/skills/skills")
+	dir := filepath.Join(t.TempDir(), "release-notes")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("---\nname: release-notes\ndescription: Writes release notes.\nallowed-tools: git_log read_changes\n---\nOne note for each change.\n"), 0o600))
+	skills, err := skill.ReadDirs(dir)
 	require.NoError(t, err)
 	calls := func(name string, arguments map[string]any) testsuite.Reply {
 		return testsuite.Reply{Calls: []testsuite.Call{{Tool: name, Arguments: arguments}}}
 	}
 	script := testsuite.NewScript(
-		testsuite.Reply{Match: "Three notes are enough", Text: `{"verdict":"accept","reasoning":"There are three."}`},
+		testsuite.Reply{Match: "Is the work done", Text: `{"verdict":"accept","reasoning":"There are three."}`},
 		calls("notebook", map[string]any{"goals": []string{"release notes"}}),
 		calls("todo", map[string]any{"items": []map[string]any{{"text": "read the log", "state": "in_progress"}}}),
 		calls("memory", map[string]any{"command": "create", "path": "/memories/style.md", "file_text": "Short notes."}),

@@ -170,7 +170,8 @@ func specJSONLen(spec agent.Spec) int {
 	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) + 2*verbFrame*len(spec.Prices) +
 		turnOptionsJSONLen(spec.Definition) + textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +
 		jsonLen(spec.Compaction.Instructions) + jsonLen(spec.ModelQueue) + policyJSONLen(spec.Policy)
-	for _, r := range spec.Recovery { //workflowcheck:ignore a sum has no order
+	remedies := slices.Collect(maps.Values(spec.Recovery)) //workflowcheck:ignore a sum has no order
+	for _, r := range remedies {
 		n += verbFrame + jsonLen(r.Text)
 	}
 	for _, t := range spec.Toolset {
@@ -215,7 +216,8 @@ func turnOptionsJSONLen(d agent.Definition) (n int) {
 	if d.ToolSearch != nil {
 		n += verbFrame + textsJSONLen(d.ToolSearch.Always)
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Texts)) { //workflowcheck:ignore the order of the map is gone after sorting
+	names := slices.Collect(maps.Keys(d.Texts)) //workflowcheck:ignore a sum has no order
+	for _, name := range names {
 		n += jsonLen(name) + jsonLen(d.Texts[name]) + 6
 	}
 	return n + textsJSONLen(d.StopAfter)

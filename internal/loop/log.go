@@ -253,9 +253,6 @@ func (s *step) recordNoteSized(why agent.Note, text string, bytes int) {
 	s.recordMessage(m, bytes)
 }
 
-// recordNote appends a message to the model in the runtime's words, which count no bytes.
-func (s *step) recordNote(why agent.Note, text string) { s.recordNoteSized(why, text, 0) }
-
 // recordOwnText appends a message to the model in words that the agent may have replaced.
 func (s *step) recordOwnText(why agent.Note, text string) {
 	s.recordNoteSized(why, text, s.noteBytes(text))

@@ -78,7 +78,7 @@ func TestMemoryOverSessions(t *testing.T) {
 	require.Equal(t, "canary-4711\n", fileOf(t, s.dir, "ana", "tester", notes))
 	require.Empty(t, fileOf(t, s.dir, "ana", "other", notes))
 
-	anew, err := s.Fork(t.Context(), "first", &client.ForkOptions{NewSession: true, Session: "forked", Text: "Read it.", By: "bob"})
+	anew, err := s.Fork(t.Context(), "first", &client.ForkOptions{NewSession: true, Session: "memory-forked", Text: "Read it.", By: "bob"})
 	require.NoError(t, err)
 	run, err := anew.Start(t.Context())
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	whole := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2}
 	plain := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: 2 * agent.Dollar, CacheWrite: 2 * agent.Dollar}
-	require.Equal(t, model.Info{Price: whole, Window: 1000, MaxOutput: 100}, table.Info("whole", now, usual))
+	require.Equal(t, model.Info{Price: whole, Window: 1000, MaxOutput: 100, Reasoning: []agent.Reasoning{agent.ReasoningOff, agent.ReasoningLow}}, table.Info("whole", now, usual))
 	require.Equal(t, model.Info{Price: plain}, table.Info("plain", now, usual), "a cache's price that is not named")
 	require.Equal(t, model.Info{}, table.Info("unknown", now, usual))
 

@@ -29,7 +29,7 @@ func waitingCheck(t *testing.T) *player {
 		}
 		settle()
 	}
-	p.line("says " + strings.Repeat("<", 66_000))
+	p.line("says " + strings.Repeat("<", maxChecked))
 	settle()
 	return p
 }

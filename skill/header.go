@@ -145,7 +145,7 @@ func (h header) check(base string, s *Skill) error {
 	case s.Instructions == "":
 		return errors.New("there are no instructions after the front matter")
 	case s.UserOnly && s.ModelOnly:
-		return errors.New("disable-model-invocation and user-invocable: false together leave nobody who could use it")
+		return errors.New("with disable-model-invocation and user-invocable: false nobody could use it")
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Counters struct {
 	// Skill is 1 once a skill was active in the session: the next run reads which ones still are.
 	Skill int `json:"skill,omitempty"`
 	// Principal is who started the session, for the tool memory: the first who ran an agent that has
-	// it. It never changes, so nobody who sends a later message brings another memory into it.
+	// it. It never changes, so a later message from somebody else brings no other memory into it.
 	Principal string `json:"principal,omitempty"`
 	// Lesson is how many lessons the session's runs have learned.
 	Lesson int `json:"lesson,omitempty"`

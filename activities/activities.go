@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/skill"
 	"github.com/fermata-agents/fermata/store"
@@ -41,6 +41,8 @@ type Activities struct {
 	// OneBuild means that all tasks of a run go to one build, as with Worker Versioning.
 	OneBuild bool
 	Sources  map[string]tool.Source // by name
+	// Workspaces makes sub-agents' own workspaces; nil if no agent has one.
+	Workspaces tool.Workspaces
 	// Migrations bring a session's state to the version that an agent needs.
 	Migrations []Migration
 	Log        *store.Log
@@ -61,8 +63,8 @@ type Activities struct {
 	Logger      *slog.Logger
 	// Live receives what is not recorded: pieces of replies, and progress. It may be nil.
 	Live live.Sink
-	// Observer receives tool calls; it may be nil.
-	Observer observe.Observer
+	// Observers receive tool calls; nil means none.
+	Observers *observers.Set
 	// Pins refuse tools that differ from the accepted ones; nil accepts all.
 	Pins tool.Pins
 	// Converter decodes results of the user's own workflows; nil means that of Client.

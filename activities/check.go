@@ -1,10 +1,12 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
@@ -16,7 +18,14 @@ import (
 // makeCheck makes a check's call of a tool. The result's text is a verdict.
 func (d *Activities) makeCheck(ctx context.Context, in ToolInput) (ToolOutput, error) {
 	out, err := d.callTool(ctx, in)
+	if err == nil && in.Check.Point == agent.PointAfterTurn {
+		return decided(out), nil
+	}
 	if err == nil && out.Question == nil && out.Status == agent.CallOK {
+		if notRun(out) {
+			out.Status, out.Text = agent.CallFailed, "the command could not be run: "+out.Text
+			return out, nil
+		}
 		_, own := d.Tools[in.Tool]
 		v := verdictOf(out.Text, own)
 		if in.Tool == agent.ShellTool {
@@ -27,6 +36,11 @@ func (d *Activities) makeCheck(ctx context.Context, in ToolInput) (ToolOutput, e
 	return out, err
 }
 
+// notRun reports whether the shell did not find the command, or may not run it: that is no verdict.
+func notRun(out ToolOutput) bool {
+	return out.exitStatus != nil && (*out.exitStatus == 126 || *out.exitStatus == 127)
+}
+
 // completeCheck sets the arguments of a check's call. What is checked is in the log, so the call's
 // input has nothing of it.
 func (d *Activities) completeCheck(ctx context.Context, log *store.View, in *ToolInput) error {
@@ -35,18 +49,21 @@ func (d *Activities) completeCheck(ctx context.Context, log *store.View, in *Too
 		return agent.Errorf(agent.CodeInternal, "the log has no check %s", in.Check.Name)
 	}
 	if k.Kind() == agent.CheckByTool {
-		if err := d.offersCheck(ctx, k); err != nil {
+		if err := d.offersCheck(ctx, in.Check.Point, k); err != nil {
 			return err
 		}
 	}
 	whole := log
-	if k.Judge != nil || k.Kind() == agent.CheckByTool && len(k.Arguments) == 0 {
+	if !in.Check.Point.AroundSuspension() && (k.Judge != nil || k.Kind() == agent.CheckByTool && len(k.Arguments) == 0) {
 		var err error
 		if whole, err = d.wholeUpTo(ctx, in.Run, in.UpTo); err != nil {
 			return err
 		}
 	}
 	raw, err := checkArguments(log, whole, k, *in)
+	if err == nil && k.Kind() == agent.CheckByCommand {
+		raw, err = commandArguments(k, d.Tools[agent.ShellTool].Spec())
+	}
 	if err == nil {
 		in.Arguments = raw
 	}
@@ -55,7 +72,7 @@ func (d *Activities) completeCheck(ctx context.Context, log *store.View, in *Too
 
 // offersCheck returns a [agent.CodeDenied] error if a check's tool is of a source that does not list it
 // now, or lists it otherwise than it was accepted. A worker's own tools were looked at when it started.
-func (d *Activities) offersCheck(ctx context.Context, k agent.Check) error {
+func (d *Activities) offersCheck(ctx context.Context, p agent.CheckPoint, k agent.Check) error {
 	name, _, is := strings.Cut(k.Tool, tool.Separator)
 	if _, own := d.Tools[k.Tool]; own || !is || d.Sources[name] == nil {
 		return nil
@@ -68,7 +85,7 @@ func (d *Activities) offersCheck(ctx context.Context, k agent.Check) error {
 	if i < 0 {
 		return agent.Errorf(agent.CodeDenied, "the check %s can't call %s: %s does not list it, or nobody has accepted it as it is now; look with fermata lock", k.Name, k.Tool, name)
 	}
-	if err := k.MayCall(listed.Tools[i]); err != nil {
+	if err := k.MayCall(p, listed.Tools[i]); err != nil {
 		return agent.Errorf(agent.CodeDenied, "the check %s: %w", k.Name, err)
 	}
 	return nil
@@ -76,34 +93,85 @@ func (d *Activities) offersCheck(ctx context.Context, k agent.Check) error {
 
 // checkIn finds a check in a Spec.
 func checkIn(spec *agent.Spec, want loop.CheckArgs) (agent.Check, bool) {
-	i := slices.IndexFunc(spec.Verify.Checks, func(k agent.Check) bool { return k.Name == want.Name })
+	checks := spec.ChecksAt(want.Point)
+	i := slices.IndexFunc(checks, func(k agent.Check) bool { return k.Name == want.Name })
 	if i < 0 {
 		return agent.Check{}, false
 	}
-	return spec.Verify.Checks[i], true
+	return checks[i], true
 }
 
 // checkArguments returns the arguments of a check's call: a judge's prompt, the tool's own, or the
 // proposal. log is what the model knows, and whole has also what summaries replaced.
 func checkArguments(log, whole *store.View, k agent.Check, in ToolInput) (json.RawMessage, error) {
 	switch {
-	case k.Command != "":
-		return json.Marshal(map[string]string{"command": k.Command})
+	case k.Command != "": // see commandArguments
+		return nil, nil
 	case len(k.Arguments) > 0:
 		return k.Arguments, nil
+	case in.Check.Point.AroundSuspension():
+		return in.Check.Subject, nil
+	}
+	seen, ask, err := material(log, whole, in)
+	if err != nil || k.Judge == nil {
+		return seen, err
+	}
+	q, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(q.prompt(k, log.Spec()))
+}
+
+// material returns what a check's tool gets, and what a judge is asked about it.
+func material(log, whole *store.View, in ToolInput) (seen json.RawMessage, ask func() (judgeQuestion, error), err error) {
+	switch in.Check.Point {
+	case agent.PointAfterTurn: // no judge looks at it
+		seen, err = json.Marshal(turnReport(whole, in))
+		return seen, nil, err
+	case agent.PointBeforeRun:
+		t := unreadTask(whole)
+		t.Session = in.Session
+		seen, err = json.Marshal(t)
+		return seen, func() (judgeQuestion, error) { return taskQuestion(t) }, err
+	case agent.PointBeforeCalls:
+		p, err := proposedCalls(whole, in.Turn)
+		if err == nil {
+			seen, err = json.Marshal(p)
+		}
+		return seen, func() (judgeQuestion, error) { return callsQuestion(log, p) }, err
+	}
+	if in.Check.Point == agent.PointStalled || in.Check.Stalled {
+		p := lastWords(whole, in.Turn)
+		seen, err = json.Marshal(p)
+		return seen, func() (judgeQuestion, error) { return lastWordsQuestion(log, p, in.Check.Point) }, err
 	}
 	p, err := proposalIn(whole, in.Check.Answer, in.Turn)
-	if err != nil {
+	if err == nil {
+		seen, err = json.Marshal(p)
+	}
+	return seen, func() (judgeQuestion, error) { return answerQuestion(log, p) }, err
+}
+
+// maxCommandTime is the most that shell_run gives a command.
+const maxCommandTime = 30 * time.Minute
+
+// commandArguments returns the arguments of the call that runs a check's command. The command may take
+// as long as the check, which the worker's shell_run would otherwise end after its own default.
+func commandArguments(k agent.Check, shell agent.ToolSpec) (json.RawMessage, error) {
+	var takes struct{ Properties map[string]json.RawMessage }
+	if err := json.Unmarshal(shell.Input, &takes); err != nil {
 		return nil, err
 	}
-	if k.Judge == nil {
-		return json.Marshal(p)
+	args := struct {
+		Command string `json:"command"`
+		Timeout int    `json:"timeout_seconds,omitempty"`
+	}{Command: k.Command}
+	if _, ok := takes.Properties["timeout_seconds"]; ok {
+		most := cmp.Or(min(time.Duration(k.Timeout), maxCommandTime), maxCommandTime)
+		args.Timeout = int((most + time.Second - 1) / time.Second)
 	}
-	prompt, err := judgePrompt(log, k, p)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(prompt)
+	return json.Marshal(args)
 }
 
 // proposalIn returns the answer of a log's last run: what the outcome would have. answer is the id of
@@ -120,6 +188,24 @@ func proposalIn(whole *store.View, answer string, turn int) (agent.Proposal, err
 	p.Text = loop.AnswerText(spec, m.Text())
 	p.Output, _ = checkOutput(spec, m.Parts)
 	return p, nil
+}
+
+// lastWords returns the answer of a run that repeats itself: the last text of its model, which may be
+// empty. A daemon's are those since its task came.
+func lastWords(whole *store.View, turn int) agent.Proposal {
+	p := agent.Proposal{Task: taskIn(whole), Turn: turn}
+	daemon := whole.Spec().Daemon != nil
+	for _, e := range slices.Backward(whole.Events()) {
+		m := e.Message
+		switch {
+		case e.Started != nil && e.Started.Imported == nil, daemon && asks(m, daemon):
+			return p
+		case m != nil && m.Role == agent.RoleAssistant && m.Text() != "":
+			p.Text = loop.AnswerText(whole.Spec(), m.Text())
+			return p
+		}
+	}
+	return p
 }
 
 // setAnswer sets the answer that a call is: the arguments of finish, or the result of another tool.
@@ -163,33 +249,40 @@ func lastSaid(events []agent.Event, fits func(agent.Message) bool) (agent.Messag
 	return agent.Message{}, false
 }
 
-// taskIn returns what the last run of a log was asked: all that people and programs have said to it. A
-// daemon's task is what woke it last, also if that was an event. A run that continues from a checkpoint
-// without a message has the task of the run before it.
-func taskIn(whole *store.View) string {
-	var asked []string
+// taskIn returns the text of what the last run of a log was asked.
+func taskIn(whole *store.View) string { return askedIn(whole).Task }
+
+// askedIn returns what the last run of a log was asked: all that people and programs have said to it, and
+// the files with it. A daemon's task is what woke it last, also if that was an event. A run that continues
+// from a checkpoint without a message has the task of the run before it. A message with files alone is a
+// task, too: the run has then nothing of the task before it.
+func askedIn(whole *store.View) (t agent.RunTask) {
+	var asked []agent.Message // the newest first
 	daemon := whole.Spec().Daemon != nil
 	for _, e := range slices.Backward(store.KnownEvents(whole.Events())) {
 		m, began := e.Message, e.Started
-		switch {
-		case began != nil && (began.Carry == agent.CarryReset || began.HasFirstTurn() && len(asked) > 0):
-			return strings.Join(reversed(asked), "\n\n")
-		case m == nil:
-		case m.Role == agent.RoleUser && asks(m.Note, daemon) && m.Text() != "":
-			asked = append(asked, m.Text())
-		case daemon && m.Role == agent.RoleAssistant && len(asked) > 0:
-			return strings.Join(reversed(asked), "\n\n")
+		if began != nil && (began.Carry == agent.CarryReset || began.HasFirstTurn() && len(asked) > 0) {
+			break
+		}
+		if daemon && m != nil && m.Role == agent.RoleAssistant && len(asked) > 0 {
+			break
+		}
+		if m != nil && m.Role == agent.RoleUser && loop.IsTask(m.Note, daemon) {
+			asked = append(asked, *m)
 		}
 	}
-	return strings.Join(reversed(asked), "\n\n")
+	var lines []string
+	for _, m := range slices.Backward(asked) {
+		if words := m.Words(); words != "" {
+			lines = append(lines, words)
+		}
+		for _, f := range m.Files() {
+			t.Files = append(t.Files, agent.TaskFile{Name: f.Name, MediaType: f.MediaType})
+		}
+	}
+	t.Task = strings.Join(lines, "\n\n")
+	return t
 }
-
-// asks reports whether a user's message with a note is a task.
-func asks(n agent.Note, daemon bool) bool {
-	return n == "" || daemon && (n == agent.NoteEvent || n == agent.NoteWake)
-}
-
-func reversed(lines []string) []string { slices.Reverse(lines); return lines }
 
 // Bounds of what a tool says that vetoes, in bytes.
 const (

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,7 +90,49 @@ func TestTheTaskOfACheck(t *testing.T) {
 		"a run that forgets those before": {checkedLog(agent.Spec{}, userSays("old", ""), reply, agent.Event{Started: &agent.Started{Spec: &agent.Spec{}, Carry: agent.CarryReset}}, reply), ""},
 	} {
 		require.Equal(t, tt.want, taskIn(tt.log), name)
+		require.Empty(t, askedIn(tt.log).Files, name)
 	}
+}
+
+// A run that is started with files alone has these as its task, and not the task of the run before it.
+func TestTheTaskOfACheckHasItsFiles(t *testing.T) {
+	said := agent.TextMessage(agent.RoleAssistant, "done")
+	reply, start := agent.Event{Message: &said}, agent.Event{Started: &agent.Started{Spec: &agent.Spec{}}}
+	sends := func(text string, names ...string) agent.Event {
+		m := agent.Message{Role: agent.RoleUser}
+		if text != "" {
+			m = agent.TextMessage(agent.RoleUser, text)
+		}
+		for _, n := range names {
+			m.Parts = append(m.Parts, agent.Part{Type: agent.PartFile, File: &agent.File{Session: "s", Digest: "d", Size: 9, Name: n, MediaType: "text/plain"}})
+		}
+		return agent.Event{Message: &m}
+	}
+	orders := []agent.TaskFile{{Name: "orders.txt", MediaType: "text/plain"}}
+	daemon := agent.Spec{Definition: agent.Definition{Daemon: &agent.Daemon{}}}
+	for name, tt := range map[string]struct {
+		log  *store.View
+		want agent.RunTask
+	}{
+		"a first run":               {checkedLog(agent.Spec{}, sends("", "orders.txt")), agent.RunTask{Files: orders}},
+		"a second run":              {checkedLog(agent.Spec{}, userSays("Say hello.", ""), reply, start, sends("", "orders.txt")), agent.RunTask{Files: orders}},
+		"with a text":               {checkedLog(agent.Spec{}, userSays("old", ""), reply, start, sends("Do it.", "orders.txt")), agent.RunTask{Task: "Do it.", Files: orders}},
+		"in the order of messages":  {checkedLog(agent.Spec{}, sends("one", "a"), sends("", "b"), sends("two")), agent.RunTask{Task: "one\n\ntwo", Files: []agent.TaskFile{{Name: "a", MediaType: "text/plain"}, {Name: "b", MediaType: "text/plain"}}}},
+		"the run before had files":  {checkedLog(agent.Spec{}, sends("old", "orders.txt"), reply, start, userSays("new", "")), agent.RunTask{Task: "new"}},
+		"goes on without a message": {checkedLog(agent.Spec{}, sends("", "orders.txt"), reply, start, reply), agent.RunTask{Files: orders}},
+		"what woke a daemon":        {checkedLog(daemon, userSays("old", ""), reply, sends("", "orders.txt")), agent.RunTask{Files: orders}},
+	} {
+		require.Equal(t, tt.want, askedIn(tt.log), name)
+	}
+
+	k, hidden := agent.Check{Judge: &agent.Judge{Model: "j"}}, `{"task":"","files_not_shown":[{"name":"orders.txt","media_type":"text/plain"}]}`
+	q, err := taskQuestion(agent.RunTask{Session: "s", Files: orders})
+	require.NoError(t, err)
+	p := q.prompt(k, &agent.Spec{})
+	require.Contains(t, p.Text, hidden)
+	require.Contains(t, p.Instructions, "You do not see what is in the files")
+	_, err = taskQuestion(agent.RunTask{Files: []agent.TaskFile{{Name: strings.Repeat("x", maxJudgedAnswer)}}})
+	require.ErrorAs(t, err, new(vetoError))
 }
 
 // A judge gets the record as JSON values, so no text of the model looks like another's, or like the end
@@ -101,19 +144,48 @@ func TestWhatAJudgeSees(t *testing.T) {
 	k := agent.Check{Judge: &agent.Judge{Model: "j"}}
 	p, err := proposalIn(log, "", 1)
 	require.NoError(t, err)
-	prompt, err := judgePrompt(log, k, p)
+	q, err := answerQuestion(log, p)
 	require.NoError(t, err)
-	head, record, ok := strings.Cut(prompt.Text, "\n")
+	head, record, ok := strings.Cut(q.prompt(k, log.Spec()).Text, "\n")
 	require.True(t, ok)
 	require.Equal(t, "Is the work done? The material is this JSON value:", head)
 	require.NotContains(t, record, "\n")
 	var seen judged
 	require.NoError(t, json.Unmarshal([]byte(record), &seen))
-	require.Equal(t, judged{Task: "mend it", Work: []judgedPart{{Role: agent.RoleUser, Text: "mend it"}, {Role: agent.RoleAssistant, Text: forged}}, Answer: judgedAnswer{Text: forged}}, seen)
+	require.Equal(t, judged{judgedWork: judgedWork{Task: "mend it", Work: []judgedPart{{Role: agent.RoleUser, Text: "mend it"}, {Role: agent.RoleAssistant, Text: forged}}}, Answer: judgedAnswer{Text: forged}}, seen)
 
-	_, err = judgePrompt(log, k, agent.Proposal{Text: strings.Repeat("x", maxJudgedAnswer)})
+	_, err = answerQuestion(log, agent.Proposal{Text: strings.Repeat("x", maxJudgedAnswer)})
 	require.ErrorAs(t, err, new(vetoError))
 	require.ErrorContains(t, err, "Give a shorter answer")
+}
+
+// A command that the shell does not find, or may not run, gives no verdict: its check has failed.
+func TestACommandThatCouldNotBeRun(t *testing.T) {
+	for status, failed := range map[int]bool{0: false, 1: false, 126: true, 127: true, 128: false} {
+		require.Equal(t, failed, notRun(ToolOutput{exitStatus: &status}), status)
+	}
+	require.False(t, notRun(ToolOutput{}))
+}
+
+// A command may run as long as its check. A shell_run of another form gets the command alone.
+func TestTheTimeOfACheckedCommand(t *testing.T) {
+	shell := tool.New(agent.ShellTool, "runs", func(context.Context, *tool.Call, struct {
+		Command string `json:"command"`
+		Timeout int    `json:"timeout_seconds,omitempty"`
+	}) (string, error) {
+		return "", nil
+	}, nil).Spec()
+	for timeout, want := range map[agent.Duration]string{
+		0: `{"command":"make","timeout_seconds":1800}`, agent.Duration(10 * time.Minute): `{"command":"make","timeout_seconds":600}`,
+		agent.Duration(time.Millisecond): `{"command":"make","timeout_seconds":1}`, agent.Duration(time.Hour): `{"command":"make","timeout_seconds":1800}`,
+	} {
+		raw, err := commandArguments(agent.Check{Command: "make", Timeout: timeout}, shell)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(raw))
+	}
+	raw, err := commandArguments(agent.Check{Command: "make"}, agent.ToolSpec{Input: json.RawMessage(`{"type":"object"}`)})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"command":"make"}`, string(raw))
 }
 
 // A command is judged by its exit status and by no text. The tool of a source that says nothing has not
@@ -142,7 +214,7 @@ func TestAChecksToolOfASource(t *testing.T) {
 	offers := func(d *Activities, k agent.Check) error {
 		d.Sources = map[string]tool.Source{"shop": &shop{tools: []agent.ToolSpec{look, pay}}}
 		d.Logger = slog.New(slog.DiscardHandler)
-		return inActivity(t, func(ctx context.Context) error { return d.offersCheck(ctx, k) })
+		return inActivity(t, func(ctx context.Context) error { return d.offersCheck(ctx, agent.PointVerify, k) })
 	}
 	require.NoError(t, offers(&Activities{}, agent.Check{Tool: look.Name}))
 	require.NoError(t, offers(&Activities{}, agent.Check{Tool: pay.Name, Arguments: json.RawMessage(`{}`)}))

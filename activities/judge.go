@@ -9,9 +9,65 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
+
+// WithJudge adds the judge of a start to the checks of a Spec. Nothing else of the Spec changes.
+func (d *Activities) WithJudge(spec *agent.Spec, j agent.Judge) error {
+	if spec.Flow {
+		return agent.Errorf(agent.CodeInvalidInput, "start refused: a judge looks at the answer of a model, and %s is a flow, which checks its own result; start it without one", spec.Name).WithPath("judge")
+	}
+	if err := mayJudge(spec, j.Model); err != nil {
+		return err
+	}
+	v, err := spec.Verify.With(j)
+	if err != nil {
+		return err
+	}
+	spec.Verify = v
+	if err := d.AddJudge(spec, j.Model); err != nil {
+		return durable.Within("start refused: judge", err).WithPath("judge")
+	}
+	return nil
+}
+
+// mayJudge refuses a model that the agent's author has not chosen. A judge reads the conversation, and
+// whoever may start a run could send it to any provider that the worker knows.
+func mayJudge(spec *agent.Spec, name string) error {
+	own := append([]string{spec.Model}, spec.Fallbacks...)
+	for _, j := range spec.Judges {
+		own = append(own, j.Model)
+	}
+	slices.Sort(own)
+	own = slices.Compact(own)
+	if name == "" || slices.Contains(own, name) {
+		return nil
+	}
+	return agent.Errorf(agent.CodeDenied, "start refused: judge.model: %s is not a model of agent %s, and a judge reads its conversation; name one of %s, or leave it out", name, spec.Name, strings.Join(own, ", ")).WithPath("judge.model")
+}
+
+// AddJudge finds the model of a judge, and its price; empty means the agent's own model.
+func (d *Activities) AddJudge(spec *agent.Spec, name string) error {
+	name = cmp.Or(name, spec.Model)
+	m, err := d.Model(name)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(spec.Judges, func(j agent.ModelPrice) bool { return j.Model == name }) {
+		return nil
+	}
+	price := m.Info(m.Name).Price
+	spec.Judges = append(slices.Clip(spec.Judges), agent.ModelPrice{Model: name, Price: price})
+	if price == (agent.Price{}) && name != spec.Model && !slices.Contains(spec.Unpriced, name) {
+		spec.Unpriced = append(slices.Clip(spec.Unpriced), name)
+		if spec.Limits.CostUSD > 0 {
+			return agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known; give the model a price", name)
+		}
+	}
+	return nil
+}
 
 // judgeRules is what a judge reads before the agent's own instructions.
 const judgeRules = "You judge the work of another agent. Decide whether its answer does what it was asked to do. " +
@@ -27,13 +83,40 @@ const (
 	judgeTokens     = 1024
 )
 
-// judged is what a judge sees. It is JSON, so no text can look like another field.
+// judged is what a judge of an answer sees. It is JSON, so no text can look like another field.
 type judged struct {
+	judgedWork
+	Answer judgedAnswer `json:"answer"`
+}
+
+// judgedWork is what every judge sees.
+type judgedWork struct {
 	Task string `json:"task"`
 	// Work is the newest part of what the agent did. WorkCut means that there was more before it.
 	WorkCut bool         `json:"earlier_work_left_out,omitempty"`
 	Work    []judgedPart `json:"work"`
-	Answer  judgedAnswer `json:"answer"`
+}
+
+func workOf(log *store.View, task string) judgedWork {
+	seen := judgedWork{Task: cut(task, maxJudgedTask)}
+	seen.Work, seen.WorkCut = work(log.Messages())
+	return seen
+}
+
+// judgeQuestion is what a judge is asked about a value.
+type judgeQuestion struct {
+	rules string
+	ask   string
+	value any
+}
+
+// prompt returns a judge's question as a prompt.
+func (q judgeQuestion) prompt(k agent.Check, spec *agent.Spec) wire.Prompt {
+	return wire.Prompt{
+		Model: cmp.Or(k.Judge.Model, spec.Model), Instructions: strings.TrimSpace(q.rules + "\n\n" + k.Judge.Instructions),
+		Text:   q.ask + " The material is this JSON value:\n" + asJSON(q.value),
+		Output: agent.VerdictSchema(), MaxOutputTokens: cmp.Or(k.Judge.MaxOutputTokens, judgeTokens),
+	}
 }
 
 // judgedPart is a part of a message. Result is the id of the call whose result it is.
@@ -64,20 +147,23 @@ func (v vetoError) verdict() string {
 	return verdictJSON(agent.Verdict{Decision: agent.DecisionVeto, Reasoning: v.reasoning})
 }
 
-// judgePrompt returns what a judge is asked. An answer that does not fit is vetoed: the judge would
-// accept what it has not seen.
-func judgePrompt(log *store.View, k agent.Check, p agent.Proposal) (wire.Prompt, error) {
+// answerQuestion returns what a judge is asked about an answer. One that does not fit is vetoed: the
+// judge would accept what it has not seen.
+func answerQuestion(log *store.View, p agent.Proposal) (judgeQuestion, error) {
 	answer := judgedAnswer{Text: p.Text, Output: p.Output}
 	if n := len(asJSON(answer)); n > maxJudgedAnswer {
-		return wire.Prompt{}, vetoError{fmt.Sprintf("The answer has %d bytes as JSON, and a judge reads at most %d. Give a shorter answer, and put what is long into a file.", n, maxJudgedAnswer)}
+		return judgeQuestion{}, vetoError{fmt.Sprintf("The answer has %d bytes as JSON, and a judge reads at most %d. Give a shorter answer, and put what is long into a file.", n, maxJudgedAnswer)}
 	}
-	seen := judged{Task: cut(p.Task, maxJudgedTask), Answer: answer}
-	seen.Work, seen.WorkCut = work(log.Messages())
-	return wire.Prompt{
-		Model: cmp.Or(k.Judge.Model, log.Spec().Model), Instructions: strings.TrimSpace(judgeRules + "\n\n" + k.Judge.Instructions),
-		Text:   "Is the work done? The material is this JSON value:\n" + asJSON(seen),
-		Output: agent.VerdictSchema(), MaxOutputTokens: cmp.Or(k.Judge.MaxOutputTokens, judgeTokens),
-	}, nil
+	return judgeQuestion{judgeRules, "Is the work done?", judged{workOf(log, p.Task), answer}}, nil
+}
+
+// lastWordsQuestion returns what a judge is asked about a run that repeats itself.
+func lastWordsQuestion(log *store.View, p agent.Proposal, at agent.CheckPoint) (judgeQuestion, error) {
+	q, err := answerQuestion(log, p)
+	if at == agent.PointStalled {
+		q.ask = "The agent is about to make the same call once more, and has given no answer yet: what stands for its answer is the last text that it wrote. Is the work done all the same?"
+	}
+	return q, err
 }
 
 // asJSON returns a value as JSON on one line, with < and & as they are.

@@ -80,6 +80,8 @@ func (d *Activities) Register(r durable.Registry) {
 	Import.Register(r, inLane(of[loop.ImportArgs](d.Slots[StoreLane]), d.importRun))
 	Seal.Register(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
 	List.Register(r, inLane(of[loop.ListArgs](d.Slots[ToolLane]), d.list))
+	MakeWorkspace.Register(r, inLane(of[loop.MakeWorkspaceArgs](d.Slots[ToolLane]), d.makeWorkspace))
+	EndWorkspace.Register(r, inLane(of[loop.EndWorkspaceArgs](d.Slots[ToolLane]), d.endWorkspace))
 	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.makeCall))
 	AwaitWorkflow.Register(r, inLane(of[AwaitWorkflowInput](d.Slots[ToolLane]), d.awaitWorkflow))
 	AskFlow.Register(r, inLane(of[FlowInput](d.Slots[StoreLane]), d.askFlow))
@@ -108,6 +110,8 @@ func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 		CopyFiles.Register(r, d.copyFiles)
 	case ToolLane:
 		List.Register(r, d.list)
+		MakeWorkspace.Register(r, d.makeWorkspace)
+		EndWorkspace.Register(r, d.endWorkspace)
 		CallTool.Register(r, d.makeCall)
 		AwaitWorkflow.Register(r, d.awaitWorkflow)
 	default:

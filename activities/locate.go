@@ -43,9 +43,11 @@ type LocateResult struct {
 	// Skills are those that are active at the point, without their instructions.
 	Skills []agent.SkillUpdate `json:"skills,omitempty"`
 	// Lessons are what the session's runs have learned, up to the point.
-	Lessons     []agent.Lesson `json:"lessons,omitempty"`
-	Recovered   string         `json:"recovered,omitempty"`
-	Unrecovered string         `json:"unrecovered,omitempty"`
+	Lessons []agent.Lesson `json:"lessons,omitempty"`
+	// Task is what the run before was asked, if the run continues it and needs it.
+	Task        string `json:"task,omitempty"`
+	Recovered   string `json:"recovered,omitempty"`
+	Unrecovered string `json:"unrecovered,omitempty"`
 }
 
 func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out LocateResult, err error) {
@@ -67,7 +69,7 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	out.Receipts = head.Receipts
 	version := head.StateVersion
 	view, err := d.Log.Known(ctx, head.Digest, nil)
-	if in.From != nil && err == nil { // any event may be a checkpoint, so the whole log is read
+	if (in.From != nil || in.Task) && err == nil { // any event may be a checkpoint or the task, so the whole log is read
 		view, err = d.Log.View(ctx, head.Digest)
 	}
 	if err != nil {
@@ -88,6 +90,9 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 		out.Skills = append(out.Skills, agent.SkillUpdate{Name: u.Name, Digest: u.Digest, Cause: u.Cause})
 	}
 	out.Lessons = view.Lessons()
+	if in.Task {
+		out.Task = cut(taskIn(view), maxJudgedTask)
+	}
 	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err
 }

@@ -110,7 +110,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	entries := log.Entries()
 	spec = instructed(offerFiles(spec, entries))
 	in.recital = recital(log, spec, entries, in.Turn)
-	hidden := hiddenTools(spec, entries)
+	hidden := in.hiddenTools(spec, entries)
 	offered := withoutTools(spec, hidden)
 	// Before anything is sent: an attempt that is lost is charged by this estimate.
 	t.measures(window.NewTokenEstimator(log, offered))
@@ -177,6 +177,10 @@ func (in ModelInput) overflowed(spec *agent.Spec, err error) bool {
 // spec returns the run's Spec, changed for a summary.
 func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
+	if n := in.Next; n != nil {
+		s.MaxOutputTokens, s.Reasoning = cmp.Or(n.MaxOutputTokens, s.MaxOutputTokens), cmp.Or(n.Reasoning, s.Reasoning)
+		s.Temperature = cmp.Or(n.Temperature, s.Temperature)
+	}
 	if in.Summary == loop.SummaryFinal { // an answer for people, in the agent's own form
 		s.Completion = agent.CompletionNatural
 	} else if in.Summary != "" {
@@ -190,13 +194,16 @@ func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 }
 
 // added returns how many bytes this call adds to the conversation.
-func (in ModelInput) added(spec *agent.Spec) int { return len(in.note(spec)) + len(in.recital) }
+func (in ModelInput) added(spec *agent.Spec) int {
+	return len(in.note(spec)) + len(in.recital) + len(spec.ReminderMessage().Text())
+}
 
-// messages returns the conversation with the notebook and the note of this call.
+// messages returns the conversation with the notebook, the note of this call, the lessons and the reminders.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
 	messages = slices.Clip(messages)
 	// A reply that the provider paused is continued from itself.
-	if n := len(messages); in.recital != "" && n > 0 && messages[n-1].Note != agent.NotePauseTurn {
+	paused := len(messages) == 0 || messages[len(messages)-1].Note == agent.NotePauseTurn
+	if in.recital != "" && !paused {
 		shown := agent.TextMessage(agent.RoleUser, in.recital)
 		shown.Note = agent.NoteNotebook
 		messages = append(messages, shown)
@@ -213,6 +220,9 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 		lessons := agent.TextMessage(agent.RoleUser, in.Lessons)
 		lessons.Note = agent.NoteLessons
 		messages = append(messages, lessons)
+	}
+	if reminded := spec.ReminderMessage(); len(reminded.Parts) > 0 && in.Summary == "" && !paused {
+		messages = append(messages, reminded)
 	}
 	return messages
 }

@@ -92,6 +92,11 @@ func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, er
 		}
 	}
 	out.Spec, out.Sources = a.Spec, a.Sources
+	if in.Judge != nil {
+		if err := d.WithJudge(&out.Spec, *in.Judge); err != nil {
+			return OpenResult{}, err
+		}
+	}
 	if raw, err := json.Marshal(out.Spec); err != nil || len(raw) > maxSpec {
 		return OpenResult{}, agent.Errorf(agent.CodeTooLarge, "agent %s can't start: its definition with the schemas of its tools has %d bytes, and %d are allowed", in.Agent, len(raw), maxSpec).WithPath("agent")
 	}
@@ -131,7 +136,12 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 	if err := d.Identity.checkCached(ctx); err != nil {
 		return out, err
 	}
-	head, err := d.Log.Head(ctx, in.Session) // including a head with nothing but claims
+	head, err := d.Log.Vacate(ctx, in.Session) // including a head with nothing but claims
+	if errors.Is(err, agent.CodeStale) {       // a deletion ended meanwhile, or began
+		again := durable.Within("start", err)
+		again.Retryable = true
+		return out, again
+	}
 	// Before the claim: a head in the wrong store would hide that the log is missing.
 	if err == nil || errors.Is(err, agent.CodeNotFound) {
 		err = d.checkStoreKnows(ctx, in, head)

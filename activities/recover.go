@@ -153,7 +153,7 @@ func (d *Activities) storeTail(ctx context.Context, in loop.LocateArgs, executio
 	}
 	next := store.Head{
 		V: store.HeadVersion, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
-		Digest: digest, Seq: seq, StateVersion: state.Spec.StateVersion, Counters: state.Counters, Receipts: state.Messages.Receipts, Backlog: state.Backlog(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
+		Digest: digest, Seq: seq, StateVersion: state.Spec.StateVersion, Retention: state.Spec.Retention, Counters: state.Counters, Receipts: state.Messages.Receipts, Backlog: state.Backlog(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
 	return d.putHead(ctx, next)
 }

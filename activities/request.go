@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
@@ -14,23 +15,44 @@ import (
 
 // This file has the options that change what a request shows, and not what the log has.
 
-// instructed returns a Spec whose instructions end with how long the model has to work, in the words
-// of what ends the run. A summary is asked for with the same instructions: the provider has them in
-// its cache.
+// instructed returns a Spec whose instructions end with where the model works, if that is a place of
+// its own, and with how long, in the words of what ends the run. A summary is asked for with the same
+// instructions: the provider has them in its cache.
 func instructed(spec *agent.Spec) *agent.Spec {
-	text := ""
+	contract := ""
 	switch {
 	case spec.Completion == agent.CompletionTool:
-		text = spec.Text(agent.TextLoopContractTool)
+		contract = spec.Text(agent.TextLoopContractTool)
 	case spec.Sentinel() != "":
-		text = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
-	}
-	if text == "" || text == agent.NoText {
-		return spec
+		contract = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
 	}
 	s := *spec
-	s.Instructions = strings.TrimSpace(s.Instructions + "\n\n" + text)
+	for _, text := range []string{ownPlace(spec), contract} {
+		if text != "" && text != agent.NoText {
+			s.Instructions = strings.TrimSpace(s.Instructions + "\n\n" + text)
+		}
+	}
 	return &s
+}
+
+// ownPlace says that the model works in a place of its own, and what becomes of that; empty if it works
+// where its parent works.
+func ownPlace(spec *agent.Spec) string {
+	w := spec.Workspace
+	if w == nil {
+		return ""
+	}
+	name, end := agent.TextWorktree, "kept on a branch"
+	if w.Kind == agent.WorkspaceDirectory {
+		name, end = agent.TextOwnDirectory, "kept"
+	}
+	switch w.Ends(agent.StatusCompleted) {
+	case agent.WorkspaceMerge:
+		end = "merged into that agent's files"
+	case agent.WorkspaceDrop:
+		end = "deleted"
+	}
+	return spec.Text(name, "at_end", end)
 }
 
 // hiddenTools returns the names of the tools that a request leaves out; nil if the agent hides none.
@@ -39,6 +61,24 @@ func hiddenTools(spec *agent.Spec, entries []store.Entry) map[string]bool {
 		return nil
 	}
 	return loop.HiddenTools(spec, messagesOf(entries))
+}
+
+// hiddenTools returns the names of the tools that this request leaves out: also those that a hook has
+// left out of the turn. The runtime's own tools stay.
+func (in ModelInput) hiddenTools(spec *agent.Spec, entries []store.Entry) map[string]bool {
+	hidden := hiddenTools(spec, entries)
+	if in.Next == nil || in.Next.Tools == nil {
+		return hidden
+	}
+	if hidden == nil {
+		hidden = map[string]bool{}
+	}
+	for _, t := range spec.Toolset {
+		if t.Executor != agent.ExecutorRuntime && !glob.MatchesAny(in.Next.Tools, t.Name) {
+			hidden[t.Name] = true
+		}
+	}
+	return hidden
 }
 
 // withoutTools returns a Spec without the tools that are hidden.
@@ -54,11 +94,13 @@ func withoutTools(spec *agent.Spec, hidden map[string]bool) *agent.Spec {
 // noteHidden adds to a reply what came of hidden tools: what the model found, and what it called
 // although it was not offered it.
 func noteHidden(reply *wire.Reply, spec *agent.Spec, hidden map[string]bool) {
-	if !spec.HidesTools() {
+	if !spec.HidesTools() && len(hidden) == 0 {
 		return
 	}
 	calls := (agent.Message{Parts: reply.Parts}).ToolCalls()
-	reply.FoundTools = loop.SearchTools(spec, hidden, calls)
+	if spec.HidesTools() {
+		reply.FoundTools = loop.SearchTools(spec, hidden, calls)
+	}
 	for _, c := range calls {
 		if hidden[c.Tool] && !slices.Contains(reply.HiddenTools, c.Tool) {
 			reply.HiddenTools = append(reply.HiddenTools, c.Tool)

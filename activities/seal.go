@@ -71,7 +71,7 @@ func (d *Activities) store(ctx context.Context, in SealInput) (SealResult, error
 	info := activity.GetInfo(ctx)
 	stored, err := d.putHead(ctx, store.Head{
 		V: store.HeadVersion, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
-		Status: in.Status, StateVersion: in.StateVersion, Imported: in.Imported, Digest: digest, Seq: in.UpTo.Seq, Counters: in.Counters, Receipts: in.Receipts, Backlog: remembered.Backlog{Unfinished: in.Backlog.Unfinished}, BacklogBlobs: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, StateVersion: in.StateVersion, Retention: in.Retention, Imported: in.Imported, Digest: digest, Seq: in.UpTo.Seq, Counters: in.Counters, Receipts: in.Receipts, Backlog: remembered.Backlog{Unfinished: in.Backlog.Unfinished}, BacklogBlobs: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, BacklogBlobs: stored.BacklogBlobs}, err
 }

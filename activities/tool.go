@@ -115,15 +115,15 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	hooks := d.hooks(in)
 	call := callOf(in, attempt).With(hooks)
 	// Observed only now: what was skipped or denied above was no call.
-	ctx, over := d.observed(ctx, call, in.Trace)
+	ctx, over := d.Observers.Tool(ctx, call, in.Trace)
 	text, err := d.runTool(ctx, in, call, hooks)
 	if err == nil {
 		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
 	result.Status, result.Text, result.Files = agent.CallOK, text, hooks.Files()
-	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
+	asks, err := asksNow(in, hooks, err)
 	if err != nil && !asks {
-		result.Status, result.Text = callStatus(ctx, err, in)
+		result = failedWith(ctx, err, in, result)
 	}
 	over(result.Status)
 	switch {
@@ -176,16 +176,21 @@ var errToolTime = errors.New("the tool's time is up")
 // callOf returns what the tool may know of an attempt. The idempotency key is the same
 // for all attempts, also after an import.
 func callOf(in ToolInput, attempt int) tool.Call {
-	return tool.Call{
+	c := tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
 		Key: agent.IdempotencyKey(cmp.Or(in.OriginRun, in.Run), cmp.Or(in.Step, in.Call)), Attempt: attempt, Arguments: in.Arguments,
 	}
+	if in.Place != nil {
+		c.Workspace, c.Env = in.Place.Dir, in.Place.Env
+	}
+	return c
 }
 
 // hooks connect a call to the run that makes it.
 func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 	return &toolcall.Hooks{
 		Answers: in.Answers,
+		Waits:   in.Step != "" && in.Check == nil,
 		Progress: func(note string) {
 			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
 		},
@@ -203,14 +208,6 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 	}
 }
 
-// observed tells the observer that an attempt begins. over tells it the end.
-func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
-	if d.Observer == nil {
-		return ctx, func(agent.CallStatus) {}
-	}
-	return d.Observer.Tool(ctx, call, trace)
-}
-
 // runTool finds the tool and calls it. A panic becomes an error.
 func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call, hooks *toolcall.Hooks) (text string, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
@@ -222,7 +219,11 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call,
 	}
 	// A worker's own tool wins over a source with the same prefix.
 	if t, ok := d.Tools[in.Tool]; ok {
-		return t.Call(ctx, call)
+		text, err = t.Call(ctx, call)
+		if in.Place != nil && errors.Is(err, tool.ErrElsewhere) {
+			return "", elsewhere(ctx)
+		}
+		return text, err
 	}
 	if in.Tool == agent.SkillTool {
 		return d.callSkill(ctx, in, hooks)

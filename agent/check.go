@@ -47,10 +47,24 @@ func (d Definition) Check() error {
 	if d.Daemon != nil && len(d.Require) > 0 {
 		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
-	if err := d.Verify.check(); err != nil {
+	if err := errors.Join(d.owns(d.Verify.check()), d.owns(d.Hooks.BeforeRun.check()), d.owns(d.Hooks.BeforeCalls.check()), d.owns(d.Hooks.AfterTurn.check())); err != nil {
+		return err
+	}
+	if err := d.checkSuspensionHooks(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
-	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.LoopDetection.check(d.Name))
+	if err := d.checkStalledOutput(); err != nil {
+		return err
+	}
+	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.checkReminders(), d.LoopDetection.check(d.Name))
+}
+
+// owns puts the agent's name before an error. Each of several errors needs it: they are shown one by one.
+func (d Definition) owns(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("agent %s: %w", d.Name, err)
 }
 
 // checkTexts refuses control characters in texts that are shown to people: they can
@@ -117,6 +131,9 @@ func (d Definition) checkRules() error {
 		if err := a.Limits.Check(); err != nil {
 			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
 		}
+		if err := a.Workspace.check(); err != nil {
+			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
+		}
 		if a.Limits.Adaptive != nil {
 			return Errorf(CodeInvalidInput, "agent %s: agents[%d]: limits.adaptive belongs to the limits of agent %s itself", d.Name, i, a.Agent).WithPath("agents")
 		}
@@ -134,17 +151,29 @@ const (
 )
 
 func (d Definition) checkNumbers() error {
+	if slices.Contains(d.PersistState, "") {
+		return Errorf(CodeInvalidInput, "agent %s: persist_state has an empty key", d.Name).WithPath("persist_state")
+	}
 	for _, f := range []struct {
 		path  string
 		value int64
 	}{
-		{"nudges", int64(d.Nudges)}, {"repairs", int64(d.Repairs)}, {"parallel_tools", int64(d.ParallelTools)},
+		{"parallel_tools", int64(d.ParallelTools)},
 		{"model_timeout", int64(d.ModelTimeout)}, {"model_silence", int64(d.ModelSilence)},
 		{"model_attempts", int64(d.ModelAttempts)}, {"max_output_tokens", int64(d.MaxOutputTokens)},
 		{"state_version", int64(d.StateVersion)}, {"resume_within", int64(d.ResumeWithin)},
+		{"retention", int64(d.Retention)},
 	} {
 		if f.value < 0 {
 			return Errorf(CodeInvalidInput, "agent %s: %s must be positive", d.Name, f.path).WithPath(f.path)
+		}
+	}
+	for _, f := range []struct {
+		path  string
+		value int
+	}{{"nudges", d.Nudges}, {"repairs", d.Repairs}} {
+		if f.value < -1 {
+			return Errorf(CodeInvalidInput, "agent %s: %s is %d; it may be a positive number, or -1 for none", d.Name, f.path, f.value).WithPath(f.path)
 		}
 	}
 	for _, f := range []struct {

@@ -29,6 +29,7 @@ const (
 	CodeClosed             Code = "closed"              // the run has ended
 	CodeQueueFull          Code = "queue_full"          // the queue of events is full
 	CodeDenied             Code = "denied"              // a policy forbids it
+	CodeAmbiguous          Code = "ambiguous"           // a callback fits several things that the run waits for
 	CodeIncompatible       Code = "incompatible"        // the state or the client has another version
 	CodeMigrationMissing   Code = "migration_missing"   // no chain of migrations leads to the state's version
 	CodeMigrationAmbiguous Code = "migration_ambiguous" // two equally short chains of migrations lead there
@@ -94,6 +95,7 @@ var classes = map[Code]class{
 	CodeClosed:             {6, 410, false},
 	CodeQueueFull:          {6, 429, true},
 	CodeDenied:             {6, 403, false},
+	CodeAmbiguous:          {6, 409, false},
 	CodeIncompatible:       {6, 422, false},
 	CodeMigrationMissing:   {6, 422, false},
 	CodeMigrationAmbiguous: {6, 422, false},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,12 +32,20 @@ func TestProfiles(t *testing.T) {
 	require.ErrorContains(t, err, "tool_using, researcher, verifier, completer")
 }
 
+// Unless the author says otherwise, a model call that is silent for 60 s is given up, one that
+// streams may take 10 minutes, and a call is made four times at most (PA-66).
+func TestHowLongAModelCallMayTake(t *testing.T) {
+	d := Definition{Name: "a", Model: "m"}.WithDefaults()
+	require.Equal(t, []Duration{Duration(time.Minute), Duration(10 * time.Minute)}, []Duration{d.ModelSilence, d.ModelTimeout})
+	require.Equal(t, 4, d.ModelAttempts)
+}
+
 // Numbers below zero are refused, with their field (HA-38).
 func TestNumbersThatCantBeMeant(t *testing.T) {
 	for path, d := range map[string]Definition{
 		"limits.turns": {Limits: Limits{Turns: -1}}, "limits.tokens": {Limits: Limits{Tokens: -1}}, "limits.cost_usd": {Limits: Limits{CostUSD: -1}},
 		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "limits.own_turns": {Limits: Limits{OwnTurns: -1}},
-		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
+		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -2}, "repairs": {Repairs: -2}, "parallel_tools": {ParallelTools: -1},
 		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
 		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "resume_within": {ResumeWithin: -1}, "compaction.keep_first": {Compaction: CompactionPolicy{KeepFirst: -1}},
 	} {

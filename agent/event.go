@@ -57,6 +57,7 @@ const (
 	EventSkillDeactivated EventType = "skill.deactivated" // the model reads them no longer, and its narrowing ends
 	EventSkillFailed      EventType = "skill.failed"      // a skill that matched or was named could not be read
 	EventNotebookUpdated  EventType = "notebook.updated"  // the model wrote a version of its notebook
+	EventProgressReported EventType = "progress.reported" // the model said how far it is
 	EventLimitMoved       EventType = "limit.moved"       // an adaptive limit has another value
 	EventLessonLearned    EventType = "lesson.learned"    // a failure, for an agent that keeps lessons
 	EventCheckStarted     EventType = "check.started"     // a check of what the run has done begins
@@ -95,6 +96,7 @@ type Event struct {
 	// Matched are the skills that fit the task.
 	Matched  *SkillMatching `json:"matched,omitempty"`
 	Notebook *Notebook      `json:"notebook,omitempty"`
+	Progress *Progress      `json:"progress,omitempty"`
 	Moved    *LimitMove     `json:"moved,omitempty"`
 	Lesson   *Lesson        `json:"lesson,omitempty"`
 	Check    *CheckUpdate   `json:"check,omitempty"`
@@ -116,9 +118,28 @@ type Resumed struct {
 	// Event and Payload are the event that resumed it.
 	Event       string `json:"event,omitempty"`
 	FromSummary bool   `json:"from_summary,omitempty"`
+	// Mode is what the run continues with. The set is open.
+	Mode ResumeMode `json:"mode,omitempty"`
+	// Checkpoint is the run's newest checkpoint: see [Suspension.Checkpoint]. Turn is how many turns
+	// have begun.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Turn       int    `json:"turn,omitempty"`
 	// Renewed means that all limits count from zero again, because a daemon was woken.
 	Renewed bool `json:"renewed,omitempty"`
 }
+
+// ResumeMode is what a run continues with.
+type ResumeMode string
+
+// The modes of a resume.
+const (
+	ResumedContinue ResumeMode = "continue" // with what it had
+	ResumedMessage  ResumeMode = "message"  // with a message that came with the resume, or woke a daemon
+	ResumedAnswer   ResumeMode = "answer"   // with the answer to a request
+	ResumedEvent    ResumeMode = "event"    // with an event
+	ResumedTimeout  ResumeMode = "timeout"  // since a time has come
+	ResumedStop     ResumeMode = "stop"     // to make its handoff
+)
 
 // Answered says how a request was decided, and by whom.
 type Answered struct {
@@ -145,6 +166,8 @@ type ChildUpdate struct {
 	// them.
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   USD   `json:"cost_usd,omitempty"`
+	// Workspace says what became of the run's own workspace; only child.ended has it.
+	Workspace *WorkspaceOutcome `json:"workspace,omitempty"`
 }
 
 // Files returns the files that the event names, in order: those of its message, or that of its
@@ -177,6 +200,8 @@ func (e Event) Size() int {
 		return frame + e.Skill.size()
 	case e.Notebook != nil:
 		return frame + e.Notebook.Size()
+	case e.Progress != nil:
+		return frame + e.Progress.size()
 	case e.Request != nil:
 		return frame + e.Request.size()
 	case e.Snapshot != nil:
@@ -189,6 +214,8 @@ func (e Event) Size() int {
 		return frame + sizeOf(e.Migrated.State)
 	case e.Check != nil:
 		return 2*frame + e.Check.size()
+	case e.Child != nil && e.Child.Workspace != nil:
+		return 2*frame + e.Child.Workspace.size()
 	case e.Suspension != nil:
 		n := 2 * frame
 		for _, r := range e.Suspension.Requests {
@@ -291,4 +318,10 @@ type CallUpdate struct {
 	Status CallStatus `json:"status,omitempty"`
 	// Dropped means that the flow does not wait for the step any more.
 	Dropped bool `json:"dropped,omitempty"`
+	// Answers is set in [EventCallStarted]: how many of its own questions the call has answers to. Zero
+	// means that the call starts for the first time, or has asked nothing yet (OA-35).
+	Answers int `json:"answers,omitempty"`
+	// Lifecycle is set in [EventCallRequested] of the tools with which a model suspends itself or
+	// manages its sub-agents.
+	Lifecycle *LifecycleCall `json:"lifecycle,omitempty"`
 }

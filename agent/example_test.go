@@ -54,6 +54,27 @@ func ExampleDefinition_fallbacks() {
 	// local
 }
 
+// One judge looks at every second answer, five times at most. Another one is asked when the model makes the
+// same call in the third reply in a row: if it accepts, the run completes.
+func ExampleCadence() {
+	writer := agent.Definition{
+		Name:  "writer",
+		Model: "anthropic/claude-sonnet-5",
+		Verify: agent.Verify{Checks: []agent.Check{
+			{Name: "written", Command: "test -s report.md"}, // looks at each answer
+			{Name: "rubric", Judge: &agent.Judge{Instructions: "Every claim names a file."}, Cadence: agent.Cadence{Every: 2, MaxInvocations: 5}},
+			{Name: "done", Judge: &agent.Judge{Instructions: "Is the report complete?"}, Cadence: agent.Cadence{When: agent.CadenceStalled}},
+		}},
+	}
+	if err := writer.Check(); err != nil {
+		log.Fatal(err)
+	}
+	for _, k := range writer.ChecksAt(agent.PointStalled) {
+		fmt.Println(k.Name)
+	}
+	// Output: done
+}
+
 // The lead gives work to two agents, and the cashier may use one tool that the lead lacks.
 func ExampleSubAgent() {
 	lead := agent.Definition{

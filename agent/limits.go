@@ -127,16 +127,19 @@ type LimitMove struct {
 	To     int        `json:"to"`
 	Reason MoveReason `json:"reason"`
 	Turn   int        `json:"turn"`
+	// Why is what a hook says; empty for other moves.
+	Why string `json:"why,omitempty"`
 }
 
 // MoveReason is why an adaptive limit moved.
 type MoveReason string
 
-// The reasons. The first three extend a limit.
+// The reasons. All but the last extend a limit.
 const (
 	MovedByToolCall MoveReason = "tool_call"     // the last turn had a successful tool call
 	MovedByVeto     MoveReason = "veto"          // a check refused the model's answer
 	MovedByMissing  MoveReason = "tool_required" // a tool of require was not used yet
+	MovedByHook     MoveReason = "hook"          // a tool of hooks.after_turn said so
 	MovedByStall    MoveReason = "stalled"       // two turns in a row did nothing of that
 )
 

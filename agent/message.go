@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/internal/amount"
@@ -50,6 +51,8 @@ const (
 	NoteRecovery Note = "recovery"
 	// NoteLessons lists what has failed. It ends each request, and is not stored.
 	NoteLessons Note = "lessons"
+	// NoteReminders lists the agent's reminders. It ends each request, and is not stored.
+	NoteReminders Note = "reminders"
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
 	NoteResumed Note = "resumed"
 	NoteSummary Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files
@@ -58,6 +61,7 @@ const (
 	NoteEvent     Note = "event"      // an event that the run waited for
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
 	NoteVerify    Note = "verify"     // a check has vetoed what would have completed the run
+	NoteHook      Note = "hook"       // a tool of hooks.after_turn says something to the model
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message
 )
 
@@ -139,6 +143,8 @@ type ToolResult struct {
 	Size int `json:"size,omitempty"`
 	// Partial means that the tool was interrupted, and that Text is what it had by then.
 	Partial bool `json:"partial,omitempty"`
+	// Code is the code of the error that code of a flow's own has returned; empty for others.
+	Code Code `json:"code,omitempty"`
 	// Dropped means that a flow did not wait for the result any more when it came.
 	Dropped bool `json:"dropped,omitempty"`
 	// Files are what the model is shown with Text: parts of type file, at most [MaxFiles].
@@ -153,13 +159,32 @@ type ToolResult struct {
 
 // Text returns the text parts of a message, joined. Thinking is left out.
 func (m Message) Text() string {
-	var b strings.Builder
-	for _, p := range m.Parts {
-		if p.Type == PartText {
-			b.WriteString(p.Text)
+	var texts []string
+	for i, p := range m.Parts {
+		switch {
+		case p.Type != PartText:
+		case texts == nil && !slices.ContainsFunc(m.Parts[i+1:], func(p Part) bool { return p.Type == PartText }):
+			return p.Text // as most have it: a text, which may be long, is not copied
+		default:
+			texts = append(texts, p.Text)
 		}
 	}
-	return b.String()
+	return strings.Join(texts, "")
+}
+
+// Words returns what the author of a message has said in it: its texts, and what they have said of each
+// file, in order and one below another.
+func (m Message) Words() string {
+	var words []string
+	if text := m.Text(); text != "" {
+		words = append(words, text)
+	}
+	for _, p := range m.Parts {
+		if p.Type == PartFile && strings.TrimSpace(p.Text) != "" {
+			words = append(words, p.Text)
+		}
+	}
+	return strings.Join(words, "\n\n")
 }
 
 // ModelName returns the adapter's name of the model that wrote an assistant's message.

@@ -19,7 +19,8 @@ type Preview struct {
 	// Messages are those of the first request.
 	Messages []Message `json:"messages,omitempty"`
 	// Request is the size of the first request; its zero value means that the run would not
-	// begin with one, because it would be parked, or is a flow.
+	// begin with one, because it would be parked, or is a flow. Checks of hooks.before_run are
+	// taken to accept the task.
 	Request RequestSize `json:"request,omitzero"`
 }
 

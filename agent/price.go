@@ -6,6 +6,26 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 )
 
+// Price is what a model costs, in US dollars. Zero prices are unknown or free.
+type Price struct {
+	// Input is the price of 1,000,000 input tokens.
+	Input USD `json:"input,omitempty"`
+	// Output is the price of 1,000,000 output tokens.
+	Output USD `json:"output,omitempty"`
+	// CacheRead is the price of 1,000,000 input tokens that the provider had cached.
+	CacheRead USD `json:"cache_read,omitempty"`
+	// CacheWrite is the price of 1,000,000 input tokens that the provider caches.
+	CacheWrite USD `json:"cache_write,omitempty"`
+	// Search is the price of 1,000 web searches that the provider makes itself.
+	Search USD `json:"search,omitempty"`
+}
+
+// ModelPrice is a model's full name and its price, which is zero if it is unknown.
+type ModelPrice struct {
+	Model string `json:"model"`
+	Price Price  `json:"price,omitzero"`
+}
+
 // perSearch is how many tokens one search counts as. Prices are for a million tokens, or
 // for a thousand searches.
 const perSearch = 1000

@@ -27,10 +27,14 @@ const (
 	FailureBadOutput       FailureKind = "bad_output"       // the answer does not fit the output's schema
 	FailurePolicyViolation FailureKind = "policy_violation" // a rule, or the parent, denied a call
 	FailureUnable          FailureKind = "unable"           // the model called [ReturnUnableTool]
-	FailureLimitTurns      FailureKind = "limit_turns"
-	FailureLimitTime       FailureKind = "limit_time"
-	FailureLimitTokens     FailureKind = "limit_tokens"
-	FailureLimitCost       FailureKind = "limit_cost"
+	// What a tool of hooks.after_turn may report, beside policy_violation.
+	FailureUnclearRequest FailureKind = "unclear_request" // nobody could say what is asked for
+	FailureScopeTooLarge  FailureKind = "scope_too_large" // the work does not fit into one step
+
+	FailureLimitTurns  FailureKind = "limit_turns"
+	FailureLimitTime   FailureKind = "limit_time"
+	FailureLimitTokens FailureKind = "limit_tokens"
+	FailureLimitCost   FailureKind = "limit_cost"
 )
 
 // RecoveryAction is what a run does about a failure.
@@ -44,8 +48,8 @@ const (
 	RecoverFallback RecoveryAction = "fallback" // the next of the agent's fallbacks is asked, from then on
 	RecoverAsk      RecoveryAction = "ask"      // a person is asked what to do
 	RecoverFinalize RecoveryAction = "finalize" // the model gets one last reply without tools, and then the run hands off
-	RecoverHandoff  RecoveryAction = "handoff"  // the run fails with a handoff
-	RecoverFail     RecoveryAction = "fail"     // the run fails
+	RecoverHandoff  RecoveryAction = "handoff"  // sub-agents hand off, and the run fails with a handoff
+	RecoverFail     RecoveryAction = "fail"     // the run fails without a handoff
 )
 
 // Remedy is what a run does about one kind of failure. It may be written as the name of its action
@@ -79,6 +83,8 @@ var recoveryActions = map[FailureKind][]RecoveryAction{
 	FailureBadOutput:       {RecoverCorrect, RecoverAsk, RecoverHandoff, RecoverFail},
 	FailurePolicyViolation: {RecoverCorrect, RecoverAsk, RecoverHandoff, RecoverFail},
 	FailureUnable:          {RecoverAsk, RecoverHandoff},
+	FailureUnclearRequest:  {RecoverCorrect, RecoverAsk, RecoverHandoff, RecoverFail},
+	FailureScopeTooLarge:   {RecoverCorrect, RecoverCompact, RecoverAsk, RecoverHandoff, RecoverFail},
 	FailureLimitTurns:      {RecoverAsk, RecoverFinalize, RecoverHandoff, RecoverFail},
 	FailureLimitTime:       {RecoverAsk, RecoverFinalize, RecoverHandoff, RecoverFail},
 	FailureLimitTokens:     {RecoverAsk, RecoverHandoff, RecoverFail},

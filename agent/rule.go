@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/fermata-agents/fermata/internal/glob"
 )
@@ -73,13 +74,13 @@ const (
 const ConfirmDigest = "digest"
 
 // Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user,
-// await_resumption, show_file and tool_search only a deny rule that names them counts. They
-// change nothing, and asking a person whether to ask a person helps nobody.
+// await_resumption, wait_for_user, report_progress, show_file and tool_search only a deny rule that
+// names them counts. They change nothing, and asking a person whether to ask a person helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Otherwise && t.Executor == ExecutorRuntime {
 		return false
 	}
-	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || (t.Name == ShowFileTool || t.Name == ToolSearchTool) && t.Executor == ExecutorRuntime {
+	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || slices.Contains([]string{ShowFileTool, ToolSearchTool, WaitForUserTool, ReportProgressTool}, t.Name) && t.Executor == ExecutorRuntime {
 		return r.Do == RulingDeny && r.Class == "" && glob.MatchesAny(r.Tools, t.Name)
 	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {

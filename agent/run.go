@@ -37,15 +37,17 @@ func (s Status) Known() bool {
 
 // Reasons of an end or a status, beside the codes of failures.
 const (
-	ReasonDone       = "done"       // completed by a final answer
-	ReasonFinished   = "finished"   // completed by the tool finish
-	ReasonStopAfter  = "stop_after" // completed by the result of a tool of stop_after
-	ReasonWatchdog   = "watchdog"   // a daemon's interval woke it too often without any work
-	ReasonRequested  = "requested"  // somebody cancelled it
-	ReasonStopping   = "stopping"   // only of a status: the run is being stopped, and has not ended yet
-	ReasonExported   = "exported"   // cancelled, because the session continues elsewhere
-	ReasonTerminated = "terminated" // somebody terminated the workflow, so the run could not end itself
-	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
+	ReasonDone       = "done"               // completed by a final answer
+	ReasonFinished   = "finished"           // completed by the tool finish
+	ReasonStopAfter  = "stop_after"         // completed by the result of a tool of stop_after
+	ReasonStalled    = "stalled_done_judge" // a judge of verify accepted the work of a run that repeated a call
+	ReasonWatchdog   = "watchdog"           // a daemon's interval woke it too often without any work
+	ReasonPostTurn   = "post_turn_stop"     // a tool of hooks.after_turn stopped it, and gave no reason
+	ReasonRequested  = "requested"          // somebody cancelled it
+	ReasonStopping   = "stopping"           // only of a status: the run is being stopped, and has not ended yet
+	ReasonExported   = "exported"           // cancelled, because the session continues elsewhere
+	ReasonTerminated = "terminated"         // somebody terminated the workflow, so the run could not end itself
+	ReasonTimedOut   = "timed_out"          // the workflow's own execution timeout
 )
 
 // Start is the input of the workflow fermata.run (docs/wire.md §3).
@@ -63,6 +65,9 @@ type Start struct {
 	// WorkingFiles are paths of files that the task is about. They decide which skills match,
 	// and nothing else.
 	WorkingFiles []string `json:"working_files,omitempty"`
+	// Judge is asked about the run's answer after the agent's own checks, which stay as they are;
+	// nil adds no check. An empty one judges by the task alone. Flows have none.
+	Judge *Judge `json:"judge,omitempty"`
 	// From makes the run begin at a checkpoint; nil means at the session's end. With it,
 	// an input is optional.
 	From *StartFrom `json:"from,omitempty"`
@@ -160,6 +165,8 @@ type Outcome struct {
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Verify counts the checks; nil if the agent has none.
 	Verify *CheckCount `json:"verify,omitempty"`
+	// Workspace says what became of a sub-agent's own workspace; nil if it had none.
+	Workspace *WorkspaceOutcome `json:"workspace,omitempty"`
 	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 
@@ -231,11 +238,16 @@ type RunStatus struct {
 	InFlight []InFlight `json:"in_flight"`
 	// Suspension says why the run waits; nil if it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
+	// SuspensionDenied says which suspension a hook has denied, and why; nil if none did since the
+	// run was last suspended.
+	SuspensionDenied *SuspensionDenied `json:"suspension_denied,omitempty"`
 	// Requests are the open requests of a flow that is not suspended, because other steps of
 	// it work. Those of a suspended run are in Suspension.
 	Requests []Request `json:"requests,omitempty"`
 	// Children counts the child runs by status.
 	Children ChildCounts `json:"children"`
+	// Progress is how far the model says it is; nil if it has said nothing.
+	Progress *Progress `json:"progress,omitempty"`
 	// Queued counts messages that the model has not received yet.
 	Queued int `json:"queued"`
 	// QueuedEvents counts events that wait for a turn of their own, and the most that may
@@ -339,6 +351,12 @@ type Memo struct {
 	Granted   *Budget           `json:"granted,omitempty"`
 	Remaining *Budget           `json:"remaining,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	// Progress is the first 120 characters of how far the model says it is.
+	Progress string `json:"progress,omitempty"`
+	// Workspace is [Node.Workspace].
+	Workspace WorkspaceResult `json:"workspace,omitempty"`
+	// Retention is [Definition.Retention], if the run has no parent.
+	Retention Duration `json:"retention,omitempty"`
 	// Suspension and Requests are set if the run waits for somebody.
 	Suspension string        `json:"suspension,omitempty"`
 	Requests   []MemoRequest `json:"requests,omitempty"`

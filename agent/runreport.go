@@ -7,11 +7,18 @@ type RunReport struct {
 	// Iterations are the run's turns, at most the last 50. IterationsLeft counts the ones before.
 	Iterations     []Iteration `json:"iterations,omitempty"`
 	IterationsLeft int         `json:"iterations_left,omitempty"`
+	// JudgeDecisions are the verdicts of the run's checks, at most the last 16. JudgeDecisionsLeft
+	// counts the ones before.
+	JudgeDecisions     []JudgeDecision `json:"judge_decisions,omitempty"`
+	JudgeDecisionsLeft int             `json:"judge_decisions_left,omitempty"`
 	// Events counts the recorded events by type, in the order of their first one. The event of the
 	// run's end is not counted.
 	Events []EventCount `json:"events,omitempty"`
 	// RetriedReplies counts replies that were empty or cut off.
 	RetriedReplies int `json:"retried_replies,omitempty"`
+	// ToolsMode says which calls the run has made: the agent's text_calls fixes it for all turns.
+	// Empty in a report of an earlier version.
+	ToolsMode ToolsMode `json:"tools_mode,omitempty"`
 	// TextCalls counts the replies whose calls were written as text and made, and
 	// TextCallsRejected those whose calls were refused.
 	TextCalls         int `json:"text_calls,omitempty"`
@@ -24,6 +31,15 @@ type RunReport struct {
 	SuspectedLoop bool `json:"suspected_loop,omitempty"`
 }
 
+// ToolsMode says how a model calls tools.
+type ToolsMode string
+
+// The modes. There is no text mode: native calls are always made.
+const (
+	ToolsNative        ToolsMode = "native"          // by the provider's own form
+	ToolsNativeAndText ToolsMode = "native_and_text" // calls that are written as text are made too
+)
+
 // Iteration is one turn of a run.
 type Iteration struct {
 	Iteration  int       `json:"iteration"` // the turn's number
@@ -32,6 +48,19 @@ type Iteration struct {
 	ToolCount  int       `json:"tool_count,omitempty"`    // the calls that its reply asked for
 	ProseChars int       `json:"prose_chars,omitempty"`   // characters of its reply's text
 	Retried    bool      `json:"retried_reply,omitempty"` // its reply was empty or cut off
+}
+
+// JudgeDecision is the verdict of a check in a run's report. The event check.done has it whole.
+type JudgeDecision struct {
+	Iteration int      `json:"iteration"` // the turn whose answer was checked
+	Check     string   `json:"check"`     // the check's name
+	Verdict   Decision `json:"verdict"`
+	Reasoning string   `json:"reasoning"` // 512 bytes at most
+	NextStep  string   `json:"next_step"` // 256 bytes at most
+	// JudgeDurationMS is how long the check took, in milliseconds.
+	JudgeDurationMS int64 `json:"judge_duration_ms"`
+	// Trigger is where in the run the check was made.
+	Trigger CheckPoint `json:"trigger,omitempty"`
 }
 
 // EventCount counts events of one type.
@@ -52,5 +81,9 @@ func (r *RunReport) size() int {
 	if r == nil {
 		return 0
 	}
-	return 160*len(r.Iterations) + 48*len(r.Events) + 128*len(r.StallWarnings) + 256
+	said := 0
+	for _, d := range r.JudgeDecisions {
+		said += 192 + len(d.Reasoning) + len(d.NextStep)
+	}
+	return said + 160*len(r.Iterations) + 48*len(r.Events) + 128*len(r.StallWarnings) + 256
 }

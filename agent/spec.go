@@ -26,7 +26,7 @@ type Definition struct {
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
 	// server. The runtime itself has the tools ask_user, await_resumption,
-	// save_artifact, todo and memory.
+	// wait_for_user, report_progress, save_artifact, todo and memory.
 	Tools []string `json:"tools,omitempty"`
 	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
 	// model knows their names and descriptions, and loads one with the tool skill.
@@ -71,13 +71,15 @@ type Definition struct {
 	// Lessons tells the model with each request what has failed in the session: the newest
 	// failure of each kind, five at most.
 	Lessons bool `json:"lessons,omitempty"`
+	// Reminders are texts with which each request ends; at most 8. Sub-agents can have them too.
+	Reminders []Reminder `json:"reminders,omitempty"`
 	// LoopDetection finds repetitions beside six equal calls in a row; on_loop says what follows.
 	LoopDetection LoopDetection `json:"loop_detection,omitzero"`
 	// Completion says what ends a run: a final text (natural), or a call of the tool finish
 	// (tool).
 	Completion Completion `json:"completion,omitempty"`
 	// Nudges is how many replies in a row may have no tool call under completion "tool"; zero
-	// means the profile's number. After them the run fails with the code [CodeStuck].
+	// means the profile's number, and -1 none. After them the run fails with the code [CodeStuck].
 	Nudges int `json:"nudges,omitempty"`
 	// Nudge is the answer to a reply without a tool call under completion "tool"; empty means
 	// a text of the runtime's.
@@ -115,8 +117,10 @@ type Definition struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	// Verify says what is checked before a run completes; empty checks nothing.
 	Verify Verify `json:"verify,omitzero"`
+	// Hooks are checks at other points of a run; empty makes none.
+	Hooks Hooks `json:"hooks,omitzero"`
 	// Repairs is how often the model may correct an answer that does not fit the output
-	// schema; zero means the profile's number.
+	// schema; zero means the profile's number, and -1 never.
 	Repairs int `json:"repairs,omitempty"`
 	// ParallelTools is how many calls of one turn run at once; zero means 8.
 	ParallelTools int `json:"parallel_tools,omitempty"`
@@ -139,6 +143,9 @@ type Definition struct {
 	// means forever. Later, both are refused with the code
 	// [CodeExpired].
 	ResumeWithin Duration `json:"resume_within,omitempty"`
+	// Retention is how long a session is kept after its last run has ended; zero means forever.
+	// The agent of that run decides. Sessions of sub-agents are kept as long as their parent's.
+	Retention Duration `json:"retention,omitempty"`
 	// Compaction says how a long conversation is made to fit the model's window.
 	Compaction CompactionPolicy `json:"compaction,omitzero"`
 	// Notebook gives the model a notebook that it reads at the end of every request; nil means none.
@@ -150,6 +157,9 @@ type Definition struct {
 	// StateVersion is the version of the session's state that the agent's tools write. When a
 	// run begins, a session of another version is migrated.
 	StateVersion int `json:"state_version,omitempty"`
+	// PersistState are the keys of the session's state that a run finds from earlier runs. What
+	// tools set under other keys lasts for one run, and its forks and retries. Empty means every key.
+	PersistState []string `json:"persist_state,omitempty"`
 }
 
 // Spec is what a run consists of: its definition with every default filled in, and its
@@ -164,6 +174,11 @@ type Spec struct {
 	Toolset []ToolSpec `json:"toolset,omitempty"`
 	// Skillset are the agent's skills, pinned by their digests.
 	Skillset []Skill `json:"skillset,omitempty"`
+	// InheritedReminders are those of the agents above. The log has them, with the Spec.
+	InheritedReminders []InheritedReminder `json:"inherited_reminders,omitempty"`
+	// Workspace is what the parent says about a workspace of the run's own, for its model. The log has
+	// it, with the Spec; nil means that the run works where its parent works.
+	Workspace *OwnWorkspace `json:"workspace,omitempty"`
 	// Policy is the part of the worker's policy that concerns the agent, as it was when
 	// the run began.
 	Policy Policy `json:"policy,omitempty"`
@@ -173,7 +188,7 @@ type Spec struct {
 	Prices []Price `json:"prices,omitempty"`
 	// Unpriced are the fallbacks that had no known price when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
-	// Judges are the models of the judges in Verify, with their prices.
+	// Judges are the models of the judges in Verify and Hooks, with their prices.
 	Judges []ModelPrice `json:"judges,omitempty"`
 	// ModelQueue is the Temporal task queue of its model calls; empty means the run's
 	// own.
@@ -223,26 +238,6 @@ const (
 	ExecutorClient   ToolExecutor = "client"   // the client that answers the request
 	ExecutorSubAgent ToolExecutor = "subagent" // a run of a sub-agent
 )
-
-// Price is what a model costs, in US dollars. Zero prices are unknown or free.
-type Price struct {
-	// Input is the price of 1,000,000 input tokens.
-	Input USD `json:"input,omitempty"`
-	// Output is the price of 1,000,000 output tokens.
-	Output USD `json:"output,omitempty"`
-	// CacheRead is the price of 1,000,000 input tokens that the provider had cached.
-	CacheRead USD `json:"cache_read,omitempty"`
-	// CacheWrite is the price of 1,000,000 input tokens that the provider caches.
-	CacheWrite USD `json:"cache_write,omitempty"`
-	// Search is the price of 1,000 web searches that the provider makes itself.
-	Search USD `json:"search,omitempty"`
-}
-
-// ModelPrice is a model's full name and its price, which is zero if it is unknown.
-type ModelPrice struct {
-	Model string `json:"model"`
-	Price Price  `json:"price,omitzero"`
-}
 
 // Names of the runtime's own tools.
 const (
@@ -360,7 +355,8 @@ func (d Definition) WithDefaults() Definition {
 	d.Compaction = d.Compaction.WithDefaults()
 	d.Daemon = d.Daemon.WithDefaults()
 	d.ToolNarrowing = d.ToolNarrowing.WithDefaults()
-	d.Verify = d.Verify.WithDefaults()
+	d.Verify, d.Hooks = d.Verify.WithDefaults(), d.Hooks.WithDefaults()
+	d.suspensionDefaults()
 	if d.Completion == "" {
 		d.Completion = CompletionNatural
 	}

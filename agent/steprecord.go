@@ -21,8 +21,12 @@ type StepRecord struct {
 	Asked   time.Time `json:"asked"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Request is the id of the last request that the step has opened; empty for none.
-	Request string `json:"request,omitempty"`
+	// Request is the id of the last request that the step has opened; empty for none. Answered means
+	// that this request is not open any more.
+	Request  string `json:"request,omitempty"`
+	Answered bool   `json:"answered,omitempty"`
+	// Answers counts the answers to questions of the step's own code, with which it has begun again.
+	Answers int `json:"answers,omitempty"`
 	// Session and Agent name the run below that does the step. Tokens and Cost are what it
 	// has used with all runs below it, once it has ended.
 	Session string `json:"session,omitempty"`

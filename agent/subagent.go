@@ -17,6 +17,9 @@ type SubAgent struct {
 	Limits Limits `json:"limits,omitzero"`
 	// Output is a JSON Schema of the answer; empty means the sub-agent's own.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Workspace gives the sub-agent a directory, a git worktree or environment variables of its own;
+	// nil means that it works where its parent works.
+	Workspace *OwnWorkspace `json:"workspace,omitempty"`
 }
 
 // Tool returns the name of the tool that starts the sub-agent.

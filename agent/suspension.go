@@ -11,10 +11,13 @@ type Suspension struct {
 	Kind      SuspensionKind `json:"kind"`
 	Initiator Initiator      `json:"initiator"`
 	// Cause gives more detail than Kind. The set is open.
-	Cause  string    `json:"cause,omitempty"`
-	Reason string    `json:"reason,omitempty"`
-	Turn   int       `json:"turn"`
-	Since  time.Time `json:"since"`
+	Cause  string `json:"cause,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Turn   int    `json:"turn"`
+	// Checkpoint is the run's newest checkpoint, from which a fork or a retry can begin; empty before
+	// the run's first turn.
+	Checkpoint string    `json:"checkpoint,omitempty"`
+	Since      time.Time `json:"since"`
 	// Expires is the earliest deadline of the requests and conditions; zero if there is
 	// none.
 	Expires time.Time `json:"expires,omitzero"`

@@ -29,7 +29,11 @@ const (
 	TextRecoveryOutput       TextName = "recovery_bad_output"
 	TextRecoveryAsked        TextName = "recovery_asked"
 	TextLessons              TextName = "lessons"
+	TextReminders            TextName = "reminders"
+	TextWorktree             TextName = "worktree"
+	TextOwnDirectory         TextName = "own_directory"
 	TextPauseTurn            TextName = "pause_turn"
+	TextResumeNote           TextName = "resume_note"
 	TextToolHidden           TextName = "tool_hidden"
 	TextNoToolFound          TextName = "no_tool_found"
 	TextSummaryAll           TextName = "summary_all"
@@ -43,6 +47,8 @@ const (
 	TextFinishDaemon         TextName = "tool_finish_daemon"
 	TextShowFile             TextName = "tool_show_file"
 	TextToolSearch           TextName = "tool_tool_search"
+	TextWaitForUser          TextName = "tool_wait_for_user"
+	TextReportProgress       TextName = "tool_report_progress"
 )
 
 // TextInfo describes a text of the runtime.
@@ -90,8 +96,8 @@ func (t TextInfo) known() string {
 	return "this text has {" + strings.Join(t.Values(), "}, {") + "}"
 }
 
-// NoText leaves a loop contract out of the instructions, as the value of its name in
-// [Definition.Texts].
+// NoText leaves out a loop contract, the text about a workspace, or the note after a resume, as the
+// value of its name in [Definition.Texts].
 const NoText = "-"
 
 // Limits of texts that replace the runtime's, in bytes: of one, of one that is added to a
@@ -122,7 +128,12 @@ var texts = []TextInfo{
 	{TextRecoveryOutput, "answers an answer that does not fit the output's schema, if the agent's recovery corrects it. The schema follows", "Your answer does not fit the schema of the output. Answer again with JSON that fits it, and with nothing else.", maxText},
 	{TextRecoveryAsked, "follows a failure about which a person was asked", "Somebody was asked what to do about this: {fault}. Go on.", maxText},
 	{TextLessons, "begins the list of what has failed, with lessons", "What has failed so far, the newest last. Do not repeat it:", maxText},
+	{TextReminders, "begins the list of the reminders, at the end of each request", "Reminders, which hold for all of your work:", maxText},
+	{TextWorktree, "ends the instructions of a sub-agent that works in a git worktree of its own", "You work in a git worktree of your own: a copy of the files of the agent that gave you the task, as they were when you began. " +
+		"Nobody else sees your changes yet. When the task is done, they are {at_end}. The history of the repository is not there, and you need not commit.", maxText},
+	{TextOwnDirectory, "ends the instructions of a sub-agent that works in a directory of its own", "You work in a directory of your own, which was empty when you began. Nobody else sees your files yet. When the task is done, they are {at_end}.", maxText},
 	{TextPauseTurn, "answers a reply that the provider has paused", "Go on.", maxText},
+	{TextResumeNote, "ends the first request after a suspension", "You were suspended at turn {turn}{reason} and continue at {time}. {cause}", maxText},
 	{TextToolHidden, "is the result of a call of a hidden tool, with tool_search or tool_narrowing", "Not executed: {tool} is not among the tools that you are offered now. Find it with tool_search, and call it after that.", maxShortText},
 	{TextNoToolFound, "is the result of tool_search if no tool fits", "No tool fits. {count} tools are hidden; try other words.", maxShortText},
 	{TextSummaryAll, "asks for the summary from which a resumed run continues", "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
@@ -138,6 +149,8 @@ var texts = []TextInfo{
 	{TextFinishDaemon, "describes the tool finish of a daemon", "Call this when you are done with the last message or event. Then you wait for the next one.", maxText},
 	{TextShowFile, "describes the tool show_file", "Shows you a file of this conversation again, if only its name is left here.", maxText},
 	{TextToolSearch, "describes the tool tool_search", "Finds tools that you are not offered yet, by words of their names and descriptions. You can call what it finds from your next turn on.", maxText},
+	{TextWaitForUser, "describes the tool wait_for_user", "Hand over to the user without a question. You are suspended until their next message, which follows the result of this call. Other calls of the same turn are not made.", maxText},
+	{TextReportProgress, "describes the tool report_progress", "Tell the people who follow your work how far you are. It does nothing else. Use it when a part of your work begins or is done. Your report replaces the one before.", maxText},
 }
 
 // handoffPrompt asks for the summary of a stopped run (package handoff).

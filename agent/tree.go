@@ -11,6 +11,10 @@ type Node struct {
 	Status     Status             `json:"status"`
 	Suspension *SuspensionSummary `json:"suspension,omitempty"`
 	AsOf       string             `json:"as_of"` // RFC 3339
+	// Progress is how far the model says it is, the first 120 characters.
+	Progress string `json:"progress,omitempty"`
+	// Workspace says what became of the run's own workspace; empty if it had none or has not ended.
+	Workspace WorkspaceResult `json:"workspace,omitempty"`
 	// Used is what the run and all runs below it have used, as far as they have reported.
 	Used Tally `json:"used,omitzero"`
 	// Granted is what the parent has granted, less what was returned. Remaining is what

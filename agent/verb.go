@@ -209,6 +209,20 @@ type Ack struct {
 	Suspension string `json:"suspension,omitempty"` // the open one
 	Seq        int64  `json:"seq"`
 	Effect     Effect `json:"effect"`
+	// Hold is the session's own hold, in the answer to a pause or an interrupt. If the effect is
+	// already, it is the one that stood before.
+	Hold *AckHold `json:"hold,omitempty"`
+}
+
+// AckHold is a hold in an [Ack]: the kind of the open suspension, and who holds the run since when,
+// and why. Its texts are the first 120 characters.
+type AckHold struct {
+	Kind      SuspensionKind `json:"kind"`
+	Initiator Initiator      `json:"initiator"`
+	Verb      Verb           `json:"verb"` // pause or interrupt
+	By        string         `json:"by,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	Since     time.Time      `json:"since"`
 }
 
 // Effect is what a verb did.

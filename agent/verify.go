@@ -63,6 +63,16 @@ type Check struct {
 	Limits Limits `json:"limits,omitzero"`
 	// Judge is a model that is asked once.
 	Judge *Judge `json:"judge,omitempty"`
+	// Max is after how many vetoes of this check the run fails with [CodeVerifyCapped], also if
+	// [Verify.Max] allows more. Zero means that only that counts. Hooks have no such bound.
+	Max int `json:"max,omitempty"`
+	// Cadence says which answers a judge of verify looks at; the zero value means each.
+	Cadence Cadence `json:"cadence,omitzero"`
+	// MaySkip are names of later checks of the list that need not look if this tool accepts and says so;
+	// empty means none. Only a tool of verify or hooks.before_calls has it.
+	MaySkip []string `json:"may_skip,omitempty"`
+	// Skip says when a judge of hooks.before_calls is passed over; the zero value means never.
+	Skip Skip `json:"skip,omitzero"`
 	// FeedbackFallback is what the model reads after a veto that says nothing; empty means a text of
 	// the runtime's.
 	FeedbackFallback string `json:"feedback_fallback,omitempty"`
@@ -82,6 +92,24 @@ type Judge struct {
 	Instructions string `json:"instructions,omitempty"`
 	// MaxOutputTokens bounds the reply; zero means 1024.
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
+}
+
+// StartJudge is the name of the check that a start adds ([Start.Judge]).
+const StartJudge = "start_judge"
+
+// Check returns a [CodeInvalidInput] error for a judge that a start can't add.
+func (j Judge) Check() error {
+	return Check{Name: StartJudge, Judge: &j}.check("judge")
+}
+
+// With returns the checks with that of a start's judge as the last one. It refuses a judge beside
+// the most checks that an agent may have.
+func (v Verify) With(j Judge) (Verify, error) {
+	if len(v.Checks) >= maxChecks {
+		return v, Errorf(CodeInvalidInput, "judge: the agent has %d checks already, the most that there may be; start it without a judge", len(v.Checks)).WithPath("judge")
+	}
+	v.Checks = append(slices.Clip(v.Checks), Check{Name: StartJudge, Judge: &j})
+	return v.WithDefaults(), nil
 }
 
 // CheckError says what a check counts as that could not be made: it failed, its time was up, or its
@@ -138,23 +166,17 @@ func (c Check) ToolName() string {
 // MayCall returns a [CodeInvalidInput] error if the check must not call a tool. Nobody is asked before a
 // check's call, so the tool has no approval of its own. A tool that gets the answer gets what a model
 // wrote, so it has to be read-only.
-func (c Check) MayCall(t ToolSpec) error {
+//
+// The tool of a hook after a suspension or a resume may write: it is told, and can be for nothing else.
+func (c Check) MayCall(p CheckPoint, t ToolSpec) error {
 	switch {
 	case t.Approval != nil:
 		return Errorf(CodeInvalidInput, "the tool %s needs a person's approval before each call, and a check asks nobody; name another tool", t.Name)
-	case c.Kind() == CheckByTool && len(c.Arguments) == 0 && !t.ReadOnly:
-		return Errorf(CodeInvalidInput, "the tool %s is not read-only, and without arguments it gets the answer, which a model wrote; make the tool read-only, or give the check arguments", t.Name)
+	case c.Kind() == CheckByTool && len(c.Arguments) == 0 && !t.ReadOnly && !p.Tells():
+		return Errorf(CodeInvalidInput, "the tool %s is not read-only, and without arguments it gets what a model wrote; make the tool read-only, or give the check arguments", t.Name)
 	}
 	return nil
 }
-
-// CheckPoint is where in a run a check is made.
-type CheckPoint string
-
-// The points.
-const (
-	PointVerify CheckPoint = "verify" // before the run completes
-)
 
 // Proposal is an answer that would complete a run, as a check's tool gets it.
 type Proposal struct {
@@ -176,6 +198,12 @@ type Verdict struct {
 	Reasoning string   `json:"reasoning,omitempty"`
 	NextStep  string   `json:"next_step,omitempty"`
 	Evidence  []string `json:"evidence,omitempty"`
+	// Skip are names of later checks that need not look this time: those that [Check.MaySkip] allows.
+	// Only a tool that accepts says so.
+	Skip []string `json:"skip,omitempty"`
+	// Text replaces what a hook was asked about: the reason of a suspension, the message of a resume.
+	// Empty leaves it as it is. Other checks have none.
+	Text string `json:"text,omitempty"`
 }
 
 // Decision is the word of a verdict.
@@ -218,6 +246,11 @@ type CheckUpdate struct {
 	// Verdict is nil for a check that has not ended, or was not finished: it is made again, or
 	// nobody needs it any more.
 	Verdict *Verdict `json:"verdict,omitempty"`
+	// Skipped means that the check was not made, as Reason says. Such a check has no check.started.
+	Skipped bool       `json:"skipped,omitempty"`
+	Reason  SkipReason `json:"reason,omitempty"`
+	// Decision is what a tool of hooks.after_turn decides, in place of a verdict.
+	Decision *TurnDecision `json:"decision,omitempty"`
 	// Status is how the call ended. Error says why the check could not be made.
 	Status CallStatus `json:"status,omitempty"`
 	Error  string     `json:"error,omitempty"`
@@ -231,8 +264,14 @@ type CheckUpdate struct {
 
 func (c CheckUpdate) size() int {
 	n := len(c.Error)
+	if d := c.Decision; d != nil {
+		n += len(d.Reason) + len(d.Message)
+	}
 	if v := c.Verdict; v != nil {
-		n += len(v.Reasoning) + len(v.NextStep)
+		n += len(v.Reasoning) + len(v.NextStep) + len(v.Text)
+		for _, name := range v.Skip {
+			n += len(name)
+		}
 		for _, e := range v.Evidence {
 			n += len(e)
 		}
@@ -249,6 +288,8 @@ type CheckCount struct {
 	Max *int `json:"max"`
 	// CapReached means that the run has failed for its vetoes.
 	CapReached bool `json:"cap_reached"`
+	// CapReachedBy is the name of the check whose own max that was; empty for [Verify.Max].
+	CapReachedBy string `json:"cap_reached_by,omitempty"`
 }
 
 // check refuses checks that can never work, with [CodeInvalidInput].
@@ -256,21 +297,10 @@ func (v Verify) check() error {
 	switch {
 	case len(v.Checks) == 0 && v.Max != 0:
 		return Errorf(CodeInvalidInput, "verify.max bounds vetoes, and verify.checks is empty; name a check").WithPath("verify.checks")
-	case len(v.Checks) > maxChecks:
-		return Errorf(CodeInvalidInput, "verify.checks has %d checks; at most %d are made", len(v.Checks), maxChecks).WithPath("verify.checks")
 	case v.Max < -1:
 		return Errorf(CodeInvalidInput, "verify.max is %d; it is a number of vetoes, or -1 for any number", v.Max).WithPath("verify.max")
 	}
-	for i, c := range v.Checks {
-		path := fmt.Sprintf("verify.checks[%d]", i)
-		if err := c.check(path); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(v.Checks[:i], func(o Check) bool { return o.Name == c.Name }) {
-			return Errorf(CodeInvalidInput, "%s: two checks have the name %s", path, c.Name).WithPath(path + ".name")
-		}
-	}
-	return nil
+	return PointVerify.check(v.Checks)
 }
 
 // isObject reports whether JSON is an object.
@@ -310,6 +340,8 @@ func (c Check) check(path string) error {
 		return fault(".timeout", "an agent has limits; use limits.wall_clock")
 	case c.Timeout < 0 || c.Timeout > maxCheckTimeout:
 		return fault(".timeout", "timeout is %s; it may be %s at most", c.Timeout, maxCheckTimeout)
+	case c.Max < 0:
+		return fault(".max", "max is %d; it is a number of vetoes, or left out", c.Max)
 	case c.Judge != nil && c.Judge.MaxOutputTokens < 0:
 		return fault(".judge.max_output_tokens", "it must be positive")
 	case !slices.Contains([]CheckError{"", CheckErrorVeto, CheckErrorAccept, CheckErrorHold}, c.OnError):

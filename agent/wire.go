@@ -87,6 +87,8 @@ func (e Event) rest() any {
 		return e.Artifact
 	case e.Notebook != nil:
 		return e.Notebook
+	case e.Progress != nil:
+		return e.Progress
 	case e.Check != nil:
 		return e.Check
 	case e.Skill != nil:

@@ -56,6 +56,7 @@ type Entry struct {
 	Request   string     `json:"request,omitempty"`
 	Digest    string     `json:"digest,omitempty"` // of arguments, a file or an export
 	Tool      string     `json:"tool,omitempty"`
+	Children  string     `json:"children,omitempty"` // the sub-agents that a model's call names, with commas
 	Outcome   string     `json:"outcome,omitempty"`
 	Code      agent.Code `json:"code,omitempty"` // why it was refused
 	Key       string     `json:"key,omitempty"`  // a key's id, never the key
@@ -91,7 +92,7 @@ func (e Entry) seal(key ed25519.PrivateKey) ([]byte, error) {
 func (e Entry) bounded(most int) ([]byte, error) {
 	e.Sig = ""
 	for _, text := range []*string{
-		&e.What, &e.Event, &e.Session, &e.Run, &e.Agent, &e.ID, &e.By, &e.Principal, &e.Request, &e.Digest, &e.Tool, &e.Outcome, (*string)(&e.Code), &e.Key,
+		&e.What, &e.Event, &e.Session, &e.Run, &e.Agent, &e.ID, &e.By, &e.Principal, &e.Request, &e.Digest, &e.Tool, &e.Children, &e.Outcome, (*string)(&e.Code), &e.Key,
 	} {
 		if len(*text) > most {
 			*text = string(bytes.ToValidUTF8([]byte((*text)[:most]), nil)) + "…"

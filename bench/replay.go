@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	historypb "go.temporal.io/api/history/v1"
@@ -72,9 +73,12 @@ func (s *benchEnv) replaysOf(ctx context.Context, c *workerProcs, lanes []runner
 	return nil
 }
 
+// known is what a worker has: it is made once for all histories, as preflight does.
+var known = sync.OnceValue(planned)
+
 // replayFermata replays a history as preflight does.
 func replayFermata(_ string, h *historypb.History) error {
-	v, err := worker.Replay(h, planned())
+	v, err := worker.Replay(h, known())
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,17 @@ type StartOptions struct {
 	Skills []string
 	// WorkingFiles are paths of files that the task is about. They decide which skills match.
 	WorkingFiles []string
+	// Judge is asked whether the run's answer does what the text asks for, after the agent's own
+	// checks; nil adds no check. A veto goes to the model, which continues until the judge accepts or
+	// a limit ends the run: Judge: &agent.Judge{} is enough. What it said is in the outcome's report,
+	// if the agent has one, and in the events check.done. Its model is the agent's own, one of its
+	// fallbacks or one of its judges' models; any other ends the run with [agent.CodeDenied]. Its
+	// reply has 8192 tokens at most.
+	Judge *agent.Judge
+	// EndWith ends the run with a context; nil means that no context ends it. If the
+	// context is done already, Start fails with its error and no run begins. Start then
+	// waits for the server's answer, at most 10 s, also if a context is done meanwhile.
+	EndWith *EndWith
 }
 
 // Start starts a run of an agent. The text may be empty if Parts, Files, Data or Briefing
@@ -124,6 +135,12 @@ type StartOptions struct {
 func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
 	if o == nil {
 		o = &StartOptions{}
+	}
+	if err := o.EndWith.check(); err != nil {
+		return nil, fmt.Errorf("start refused: %w", err)
+	}
+	if err := o.EndWith.over(ctx); err != nil {
+		return nil, err
 	}
 	start, session := o.Input(name, text), o.Session
 	if session == "" {
@@ -140,20 +157,21 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		return nil, fmt.Errorf("start refused: %w", err)
 	}
 	start.Input.Parts = slices.Concat(start.Input.Parts, files)
-	return c.begin(ctx, session, start, o.Priority)
+	return c.begin(ctx, session, start, o.Priority, o.EndWith)
 }
 
 // Input returns the workflow's input for a start with these options (docs/wire.md §3), without
-// Files: those are stored first, and named by Parts ([Client.PutFiles]).
+// Files: those are stored first, and named by Parts ([Client.PutFiles]). EndWith is nothing
+// of the run's.
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Parts: o.Parts, Data: o.Data, Briefing: o.Briefing},
-		ID: o.ID, By: o.By, Meta: o.Meta, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park, Skills: o.Skills, WorkingFiles: o.WorkingFiles,
+		ID: o.ID, By: o.By, Meta: o.Meta, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park, Skills: o.Skills, WorkingFiles: o.WorkingFiles, Judge: o.Judge,
 	}
 }
 
 // start starts a run that continues another one, with that run's priority.
-func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
+func (c *Client) start(ctx context.Context, session string, start agent.Start, with *EndWith) (*Run, error) {
 	from := session
 	if start.From != nil && start.From.Session != "" {
 		from = start.From.Session
@@ -166,7 +184,7 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 	if from == session {
 		start.After = before
 	}
-	return c.begin(ctx, session, start, priority)
+	return c.begin(ctx, session, start, priority, with)
 }
 
 // priorityOf returns the priority and the id of a session's last run. If Temporal does
@@ -193,7 +211,7 @@ func checkPriority(p temporal.Priority) error {
 	return nil
 }
 
-func (c *Client) begin(ctx context.Context, session string, start agent.Start, priority temporal.Priority) (*Run, error) {
+func (c *Client) begin(ctx context.Context, session string, start agent.Start, priority temporal.Priority, with *EndWith) (*Run, error) {
 	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
@@ -208,11 +226,20 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, p
 	if f := start.From; f != nil && f.Retry != "" { // otherwise a run that has completed meanwhile could be retried
 		o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 	}
-	run, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
+	ctx, cancel, err := with.begins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	begun, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, start, err)
 	}
-	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
+	run := &Run{client: c, Session: session, ID: begun.GetRunID()}
+	if with != nil {
+		err = run.EndWith(*with)
+	}
+	return run, err
 }
 
 // traced adds the caller's traceparent to a start that has no meta. An invalid
@@ -282,6 +309,19 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 		if errors.Is(headErr, agent.CodeStoreUnavailable) {
 			err = fmt.Errorf("session %s is not known to Temporal, and what is stored of it can't be read: %w", session, headErr)
 		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
+}
+
+// GetOwn is Get for callers from outside: only sessions of the client's task queue are there, and
+// only as long as Temporal knows them. For all others the error is [agent.CodeNotFound].
+func (c *Client) GetOwn(ctx context.Context, session string) (*Run, error) {
+	info, err := c.last(ctx, session)
+	if err == nil && info.GetTaskQueue() != c.taskQueue {
+		err = agent.Errorf(agent.CodeNotFound, "session %s is one of the task queue %s, not of %s", session, info.GetTaskQueue(), c.taskQueue)
 	}
 	if err != nil {
 		return nil, err

@@ -53,6 +53,13 @@ const lookEvery = 200 * time.Millisecond
 // and the errors of the server and of [store.Log.Delete] are possible too.
 func (c *Client) Delete(ctx context.Context, session string) (DeleteResult, error) {
 	d := deletion{client: c, done: DeleteResult{Session: session, Executions: []Execution{}, Store: store.DeleteResult{Sessions: []string{}, Chunks: []string{}}}}
+	if err := d.do(ctx); err != nil {
+		return d.done, fmt.Errorf("deleting session %s: %w", session, err)
+	}
+	return d.done, nil
+}
+
+func (d *deletion) do(ctx context.Context) error {
 	err := d.check(ctx)
 	// Temporal first: left needs the store's heads to find the executions of all sessions.
 	if err == nil {
@@ -64,15 +71,13 @@ func (c *Client) Delete(ctx context.Context, session string) (DeleteResult, erro
 	if err == nil {
 		err = d.verify(ctx)
 	}
-	if err != nil {
-		return d.done, fmt.Errorf("deleting session %s: %w", session, err)
-	}
-	return d.done, nil
+	return err
 }
 
 // deletion is one Delete in progress.
 type deletion struct {
 	client    *Client
+	version   int64 // of the head that was read; zero means any
 	namespace string
 	done      DeleteResult
 }
@@ -213,7 +218,7 @@ func (d *deletion) delete(ctx context.Context, e Execution) error {
 
 // store deletes the session from the store.
 func (d *deletion) store(ctx context.Context) (err error) {
-	d.done.Store, err = d.client.log.Delete(ctx, d.done.Session)
+	d.done.Store, err = d.client.log.DeleteVersion(ctx, d.done.Session, d.version)
 	if errors.Is(err, agent.CodeNotFound) && len(d.done.Executions) > 0 {
 		return nil // its runs never stored anything
 	}

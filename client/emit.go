@@ -21,6 +21,9 @@ type EmitOptions struct {
 	// Session is the only session that gets the event. Its refusal is then Emit's error.
 	// Empty means every run that waits for the topic, and every daemon that takes it.
 	Session string
+	// Run is the only run of the session that gets the event: another live one refuses it with
+	// [agent.CodeStale]. Empty means whichever is live. It needs Session.
+	Run string
 	// ID identifies the event, so that a repeated event counts once for each run; empty
 	// means a new id.
 	ID string
@@ -66,7 +69,10 @@ func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOpt
 	if o == nil {
 		o = &EmitOptions{}
 	}
-	order := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Topic: topic}
+	order := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Run: o.Run, Token: o.Token}, Topic: topic}
+	if o.Run != "" && o.Session == "" {
+		return EmitResult{}, agent.Errorf(agent.CodeInvalidInput, "emit refused: a run is one of a session; name the session too").WithPath("run")
+	}
 	if o.Token != "" && o.Session == "" {
 		return EmitResult{}, agent.Errorf(agent.CodeInvalidInput, "emit refused: a token is for one session; name it").WithPath("token")
 	}

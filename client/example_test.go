@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -61,6 +62,52 @@ func ExampleClient_Start() {
 		log.Fatal(err)
 	}
 	fmt.Println(run.Session, run.ID)
+}
+
+// The run of an HTTP handler ends with its request, if the client goes away.
+func ExampleEndWith() {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		run, err := c.Start(r.Context(), "lead", r.FormValue("text"), &client.StartOptions{
+			EndWith: &client.EndWith{Context: r.Context(), Reason: "client_disconnect"},
+		})
+		if err != nil {
+			http.Error(w, "please try again", http.StatusServiceUnavailable)
+			return
+		}
+		end, err := run.Result(r.Context()) // if the client goes, it returns when the run is cancelled
+		if err == nil {
+			fmt.Fprintln(w, end.Text)
+			return
+		}
+		if err := run.Detach(); err != nil {
+			log.Printf("run %s of session %s goes on: %v", run.ID, run.Session, err)
+		}
+	}
+	http.HandleFunc("/ask", handler)
+}
+
+// A retry is stopped at a deadline of the program's own, and has time left for its handoff.
+func ExampleRun_EndWith() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel() // after Result, which has taken EndWith back
+	plan, err := c.Retry(ctx, "ticket-7", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := plan.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	soon, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	if err := run.EndWith(client.EndWith{Context: soon, Verb: agent.VerbStop, Reason: "the shift is over"}); err != nil {
+		log.Fatal(err)
+	}
+	end, err := run.Result(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Status, end.Text)
 }
 
 // A person approves what a run and its sub-agents ask, as it comes.

@@ -48,6 +48,9 @@ type ForkOptions struct {
 	By     string
 	Limits agent.Limits
 	Labels map[string]string
+	// EndWith ends the run that [PreparedRun.Start] begins with a context; nil means that no
+	// context ends it. See [StartOptions.EndWith].
+	EndWith *EndWith
 }
 
 // PreparedRun is a run that can begin at a checkpoint, with the plan of what it keeps and
@@ -59,6 +62,7 @@ type PreparedRun struct {
 	start   agent.Start
 	kept    []agent.Part // with the files of an edited message
 	files   []FileInput
+	endWith *EndWith
 }
 
 // Start starts the run. If several callers start at once, one succeeds, and the others
@@ -66,6 +70,9 @@ type PreparedRun struct {
 // its Outcome has [agent.CodeStale]. It stores files first: errors are those of
 // [Client.PutFiles], and of [Client.File] if a kept file is another session's.
 func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
+	if err := a.endWith.over(ctx); err != nil {
+		return nil, err
+	}
 	start := a.start
 	parts, err := a.client.PutFiles(ctx, a.session, a.files...)
 	if err == nil && len(parts) == 0 {
@@ -78,7 +85,7 @@ func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
 		return nil, fmt.Errorf("starting the run: %w", err)
 	}
 	start.Input.Parts = parts
-	return a.client.start(ctx, a.session, start)
+	return a.client.start(ctx, a.session, start, a.endWith)
 }
 
 // onlyFiles returns an error if a text stands for a deleted file. A flow's input is the last text of
@@ -324,6 +331,9 @@ func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, replaced a
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
+	if err := o.EndWith.check(); err != nil {
+		return nil, fmt.Errorf("start refused: %w", err)
+	}
 	forked := agent.Forked{Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput}
-	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point, forked, name), client: c, session: session, start: start, kept: fileParts(replaced), files: o.Files}, nil
+	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point, forked, name), client: c, session: session, start: start, kept: fileParts(replaced), files: o.Files, endWith: o.EndWith}, nil
 }

@@ -132,7 +132,7 @@ func (a *importRun) run(ctx context.Context) error {
 	if head.Import == "" {
 		return nil
 	}
-	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import})
+	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import}, nil)
 	if errors.Is(err, agent.CodeBusy) {
 		err = a.usedError() // somebody else imported it at the same time
 	}
@@ -146,7 +146,7 @@ func (a *importRun) run(ctx context.Context) error {
 // if it was made by this very file and no run has taken over yet: an import was
 // interrupted, or a worker refused it.
 func (a *importRun) unused(ctx context.Context) (head store.Head, again bool, err error) {
-	head, err = a.log.Head(ctx, a.file.Session)
+	head, err = a.log.Vacate(ctx, a.file.Session)
 	none := errors.Is(err, agent.CodeNotFound) && len(head.Claims) == 0
 	switch {
 	case err != nil && !errors.Is(err, agent.CodeNotFound):

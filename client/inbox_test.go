@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Of one listing comes every open request; no run is asked (HL-92, HL-94).
+// Of one listing comes every open request; no run is asked (HL-92).
 func TestInbox(t *testing.T) {
 	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second).UTC()
 	late := time.Now().Add(-time.Minute).Truncate(time.Second).UTC()

@@ -58,6 +58,9 @@ type RunInfo struct {
 	Cost    agent.USD `json:"cost_usd"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// DeleteAfter is the end of an ended run's retention, see [Client.DeleteExpired]: its session is
+	// deleted then, unless it has a later run. Zero means forever.
+	DeleteAfter time.Time `json:"delete_after,omitzero"`
 	// WaitsFor says what a suspended run waits for: its suspension's kind, then the
 	// details (docs/wire.md §8). It is empty for all other runs.
 	WaitsFor []string `json:"waits_for,omitempty"`
@@ -192,6 +195,9 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	// The run could not write its end into the memo, as after a termination.
 	if durable.Closed(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = durable.ClosedStatus(info), "", l.Ended
+	}
+	if l.Status.Ended() && memo.Retention > 0 {
+		l.DeleteAfter = l.Ended.Add(time.Duration(memo.Retention))
 	}
 	return l
 }

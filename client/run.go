@@ -30,6 +30,8 @@ type Run struct {
 	// ending is set once a stop or a cancel was accepted: the run can't be suspended any
 	// more.
 	ending atomic.Bool
+	// ties are the contexts that end the run.
+	ties ties
 }
 
 // Status asks the run for its status. It needs a worker: [agent.CodeNoWorker] and
@@ -78,6 +80,12 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 // Result waits for the run's end and returns its Outcome. The error only means that the
 // outcome is unknown. How a run failed is in the Outcome: see [agent.Outcome.Err].
 func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
+	o, err := r.result(ctx)
+	r.settle(err == nil)
+	return o, err
+}
+
+func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 	info, err := r.execution(ctx)
 	if errors.Is(err, agent.CodeNotFound) && r.client.log != nil {
 		return r.stored(ctx)

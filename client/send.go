@@ -196,7 +196,7 @@ func (c *Client) next(ctx context.Context, session string, order agent.SendComma
 	if err != nil {
 		return nil, err
 	}
-	run, err := c.start(ctx, session, start)
+	run, err := c.start(ctx, session, start, nil)
 	if err != nil {
 		return nil, fmt.Errorf("beginning the next run of session %s: %w", session, err)
 	}

@@ -197,4 +197,14 @@ func TestEmitRefuses(t *testing.T) {
 	}
 	_, err := c.Emit(t.Context(), "fine", string(make([]byte, 70_000)), nil)
 	require.ErrorIs(t, err, agent.CodeTooLarge)
+	_, err = c.Emit(t.Context(), "fine", nil, &EmitOptions{Run: "r-1"})
+	require.ErrorContains(t, err, "a run is one of a session")
+}
+
+// An event for one run of a session names it, so that a later run refuses it.
+func TestEmitToARun(t *testing.T) {
+	f := &fake{update: accepted}
+	_, err := New(f, nil).Emit(t.Context(), "paid", nil, &EmitOptions{Session: "s-1", Run: "r-1", ID: "e-1"})
+	require.NoError(t, err)
+	require.Equal(t, []agent.Command{agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e-1", Run: "r-1"}, Topic: "paid"}}, f.said)
 }

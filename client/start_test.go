@@ -14,7 +14,8 @@ import (
 )
 
 // A start returns at once, with a session of its own making where none is named;
-// where the session has a live run it is refused, with that run (HX-01, HX-05, HX-85).
+// where the session has a live run it is refused, with that run (HX-01, HX-05, HX-85,
+// HA-99).
 func TestStart(t *testing.T) {
 	var begun agent.Start
 	f := atEnd(t)

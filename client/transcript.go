@@ -25,6 +25,22 @@ func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Messag
 	return view.Messages(), nil
 }
 
+// Reminders returns the message with which each request of the session's last run ends: the reminders
+// of its agent, and those that it has from the agents above. The transcript does not have it, since no
+// log does. A message without parts means that there are none. Errors are those of
+// [Client.Transcript].
+func (c *Client) Reminders(ctx context.Context, session string) (agent.Message, error) {
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return agent.Message{}, err
+	}
+	spec := view.Spec()
+	if spec == nil {
+		return agent.Message{}, nil
+	}
+	return spec.ReminderMessage(), nil
+}
+
 // view returns a session's whole log.
 func (c *Client) view(ctx context.Context, session string) (*store.View, error) {
 	if c.log == nil {

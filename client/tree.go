@@ -118,7 +118,7 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 		n.Parent = l.Session[:cut]
 	}
 	memo := ReadMemo(info)
-	n.Used, n.Granted = memo.Tree, memo.Granted
+	n.Used, n.Granted, n.Progress, n.Workspace = memo.Tree, memo.Granted, memo.Progress, memo.Workspace
 	if !l.Status.Ended() {
 		n.Remaining = memo.Remaining
 	}

@@ -70,7 +70,8 @@ type ResumeOptions struct {
 // Resume removes the run's own hold, which all runs below it inherit. It also wakes a
 // parked run. A run that waits for an answer keeps waiting. Errors are those of
 // [Run.Pause], and [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and
-// [agent.CodeHeldByParent].
+// [agent.CodeHeldByParent]. If the agent has hooks before a resume, Resume returns when they have
+// decided: a refusal has [agent.CodeDenied], and the run stays suspended.
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &ResumeOptions{})
 	files, err := r.client.PutFiles(ctx, r.Session, o.Files...)
@@ -154,12 +155,17 @@ func (r *Run) header(by, token string) agent.CommandHeader {
 func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, error) {
 	ack, err := r.client.update(ctx, r.Session, command)
 	if err == nil {
-		r.noteSeq(ack.Seq)
-	}
-	if err == nil && command.Verb().Strength() >= agent.VerbStop.Strength() {
-		r.ending.Store(true)
+		r.took(command, ack)
 	}
 	return ack, err
+}
+
+// took remembers what the run has answered to a verb, for [Run.Wait].
+func (r *Run) took(command agent.Command, ack agent.Ack) {
+	r.noteSeq(ack.Seq)
+	if command.Verb().Strength() >= agent.VerbStop.Strength() {
+		r.ending.Store(true)
+	}
 }
 
 // noteSeq remembers how far the run's log was when a verb was answered. A suspension from

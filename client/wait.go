@@ -24,12 +24,18 @@ import (
 // error only means that the state is unknown. How a run failed is in the Outcome: see
 // [agent.Outcome.Err].
 func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
+	o, err := r.wait(ctx)
+	r.settle(err == nil && o.Status.Ended())
+	return o, err
+}
+
+func (r *Run) wait(ctx context.Context) (*agent.Outcome, error) {
 	for {
 		info, err := r.execution(ctx)
 		switch {
 		// After a stop or a cancel, a suspension on the way is not what the caller waits for.
 		case err == nil && (durable.Closed(info) || r.ending.Load()):
-			return r.Result(ctx)
+			return r.result(ctx)
 		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:
 			return r.stored(ctx)
 		case err == nil:

@@ -35,7 +35,8 @@ func drafts() tool.Tool {
 	}, &tool.Options{Attempts: 2})
 }
 
-// A stopped run hands over what it and its sub-agents have saved, each in its own part.
+// A stopped run hands over what it and its sub-agents have saved, each in its own part, and its
+// outcome lists all (HA-30).
 func TestArtifactsInAHandoff(t *testing.T) {
 	t.Parallel()
 	saves := func(task, content string) testsuite.Reply {

@@ -140,6 +140,8 @@ func subject(e agent.Event) string {
 		return "itself"
 	case e.Type == agent.EventTurnStarted:
 		return fmt.Sprint("turn ", e.Turn)
+	case e.Call != nil && e.Call.Answers > 0: // it starts again with what it has asked
+		return fmt.Sprintf("call %s with %d answers", e.Call.Call, e.Call.Answers)
 	case e.Call != nil:
 		return "call " + e.Call.Call
 	case e.Suspension != nil:

@@ -97,7 +97,7 @@ func (s *stage) sell(ctx context.Context, session string, shop, orders int, take
 }
 
 // A daemon that is stopped and started 20 times while 1,000 events arrive handles
-// each once, in the order of its sender (HA-89, HA-94, HA-95, HL-110).
+// each once, in the order of its sender (HA-89, HA-94, HA-95, HL-110, HL-112).
 func TestADaemonHandlesEachEventOnce(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

@@ -259,6 +259,40 @@ func TestEventsOverRuns(t *testing.T) {
 	require.Len(t, followed, runs[first.ID]-2, "the first run's alone")
 }
 
+// A reader that follows is not cut off by a suspension, and knows the stream's status from what it
+// has read (HX-73).
+func TestTheStatusOfAStream(t *testing.T) {
+	t.Parallel()
+	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Limits: agent.Limits{OwnTurns: 2}}, testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "On?"}}}}, testsuite.Reply{Text: "done"},
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: "nothing"}}}, testsuite.Reply{Calls: []testsuite.Call{{Tool: "nothing"}}},
+	))
+	run := s.begin(t, "go", &client.StartOptions{Session: "stream-" + s.queue})
+	var status client.StreamStatus
+	var statuses []client.StreamStatus
+	for e, err := range s.Events(t.Context(), run.Session, &client.EventsOptions{Follow: true}) {
+		require.NoError(t, err)
+		next := status.After(e)
+		if next == status {
+			continue
+		}
+		status, statuses = next, append(statuses, next)
+		if status == client.StreamPaused {
+			q, err := s.Request(t.Context(), run.Session, e.Suspension.Requests[0].ID)
+			require.NoError(t, err)
+			_, err = s.Answer(t.Context(), q, "yes", nil)
+			require.NoError(t, err)
+		}
+		if status == client.StreamEnded {
+			s.begin(t, "and?", &client.StartOptions{Session: run.Session})
+		}
+		if status == client.StreamFailed {
+			break
+		}
+	}
+	require.Equal(t, []client.StreamStatus{client.StreamActive, client.StreamPaused, client.StreamActive, client.StreamEnded, client.StreamActive, client.StreamFailed}, statuses)
+}
+
 // What is stored needs no worker; what is not waits for one.
 func TestEventsWithoutAWorker(t *testing.T) {
 	t.Parallel()
@@ -301,7 +335,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 
 // Pieces come while the model talks, each in its place: behind the turn that they
 // are of, before the message that says all of them, and void ones are called so
-// (HX-13, HX-41).
+// (HX-13, HX-40, HX-41).
 func TestEventsLive(t *testing.T) {
 	t.Parallel()
 	const words = "It was a dark and stormy night and the rain fell in torrents."

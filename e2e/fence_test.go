@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -105,26 +106,56 @@ func TestLateTwinsOfRealRunsChangeNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, s.rest(t, fork).Status)
 
-	ours := func(h store.Head) bool { return h.Session == first.Session || h.Session == fork.Session }
+	late.comeOnceMore(t, s, 6, first.Session, fork.Session)
+}
+
+// Nor does a write of a session that was imported: its claim, the imported head, seals and the end.
+func TestLateTwinsOfAnImportChangeNothing(t *testing.T) {
+	t.Parallel()
+	def := agent.Definition{Tools: []string{agent.AskUserTool}}
+	s := setup(t, def, testsuite.NewScript(asks("Where to?")))
+	run := s.begin(t, "go", nil)
+	asked := s.suspended(t, run)
+	file := s.export(t, run.Session, client.ExportOptions{})
+
+	there := elsewhere(t)
+	late := &twins{Store: there.dir}
+	there.store = late
+	there.Client = client.New(there.temporal, &client.Options{TaskQueue: there.queue, Store: late, Live: there.hub})
+	there.work(t, def, testsuite.NewScript(testsuite.Reply{Match: ".*", Text: "done"}))
+	_, err := there.bring(t, file)
+	require.NoError(t, err)
+	moved := there.here(t, run.Session)
+	there.suspended(t, moved)
+	there.say(t, moved, &agent.AnswerCommand{Request: asked.Requests[0].ID, Text: "Rome"})
+	require.Equal(t, agent.StatusCompleted, there.rest(t, moved).Status)
+	late.comeOnceMore(t, there, 3, run.Session)
+}
+
+// comeOnceMore repeats the writes of sessions that have completed, the latest first. There have to be at
+// least so many. Each leaves the heads as they are.
+func (s *twins) comeOnceMore(t *testing.T, at *stage, least int, sessions ...string) {
+	t.Helper()
 	want := map[string]store.Head{}
-	for _, session := range []string{first.Session, fork.Session} {
-		want[session], err = s.dir.Head(t.Context(), session)
+	for _, session := range sessions {
+		h, err := at.dir.Head(t.Context(), session)
 		require.NoError(t, err)
-		require.Equal(t, agent.StatusCompleted, want[session].Status)
+		require.Equal(t, agent.StatusCompleted, h.Status)
+		want[session] = h
 	}
 	n := 0
-	log := store.NewLog(s.dir)
-	for i := range late.heads {
-		h := late.heads[len(late.heads)-1-i]
-		if !ours(h) {
+	log := store.NewLog(at.dir)
+	for _, h := range slices.Backward(s.heads) {
+		is, ours := want[h.Session]
+		if !ours {
 			continue
 		}
 		n++
 		_, err := log.PutHead(t.Context(), h)
 		require.True(t, err == nil || errors.Is(err, agent.CodeStale), "%v", err)
-		got, err := s.dir.Head(t.Context(), h.Session)
+		got, err := at.dir.Head(t.Context(), h.Session)
 		require.NoError(t, err)
-		require.Equal(t, want[h.Session], got, "version %d of session %s, once more", h.Version, h.Session)
+		require.Equal(t, is, got, "version %d of session %s, once more", h.Version, h.Session)
 	}
-	require.GreaterOrEqual(t, n, 6, "writes that came once more")
+	require.GreaterOrEqual(t, n, least, "writes that came once more")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/internal/play"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -113,6 +114,9 @@ type memory struct {
 	cut    bool            // steps of flows are cut off
 	tried  map[string]bool // that were cut off
 	events int
+	// asking are the steps whose code has asked, and answered what they got, by name.
+	asking   map[string]*agent.ToolQuestion
+	answered map[string][]agent.ToolAnswer
 }
 
 // memoryRun is a run of a flow.
@@ -125,7 +129,7 @@ type memoryRun struct {
 }
 
 func newMemory(t *testing.T, s scene, w *world, again bool) *memory {
-	m := &memory{again: again, scene: s, world: w, tried: map[string]bool{}}
+	m := &memory{again: again, scene: s, world: w, tried: map[string]bool{}, asking: map[string]*agent.ToolQuestion{}, answered: map[string][]agent.ToolAnswer{}}
 	m.install(s.flows(w))
 	_, m.cut = s.first().(cutsOff)
 	m.root = m.start(t, "", s.flows(w)[0].Definition().Name, []byte("go"))
@@ -209,9 +213,14 @@ func (m *memory) make(t *testing.T, r *memoryRun, s play.Step) bool {
 		if m.tried[path] = true; m.cut {
 			cancel()
 		}
-		text, err := s.Do(ctx, &tool.Call{Key: path, Attempt: 1})
-		switch {
-		case m.cut:
+		name := named(r.path, path)
+		if m.asking[name] != nil {
+			return false
+		}
+		h := &toolcall.Hooks{Answers: m.answered[name], Waits: true}
+		text, err := s.Do(ctx, tool.Call{Key: path, Attempt: 1}.With(h))
+		switch m.asking[name] = h.Question; {
+		case m.cut, h.Question != nil:
 			return false
 		case err != nil:
 			m.deliver(t, r, path, agent.CallFailed, err.Error())
@@ -292,27 +301,50 @@ func (m *memory) act(t *testing.T, do any) {
 	t.Helper()
 	switch do := do.(type) {
 	case answers:
-		r, path := m.find(t, do.step)
-		m.deliver(t, r, path, agent.CallOK, do.text)
+		m.answer(t, do.step, do.text)
 	case approves:
 		r, path := m.find(t, do.step)
 		m.deliver(t, r, path, agent.CallOK, map[string]any{"approved": true})
 	case emits:
+		raw, err := json.Marshal(do.payload)
+		require.NoError(t, err)
+		came := flow.Event{Topic: do.topic, Payload: raw}
 		for _, s := range m.root.play.Steps() {
 			if s.Tool == agent.AwaitResumptionTool && waitOf(t, s).Event.Topic == do.topic {
-				raw, err := json.Marshal(do.payload)
+				m.deliver(t, m.root, s.ProviderID, agent.CallOK, came)
+			}
+			if q := m.asking[s.ProviderID]; q != nil && q.Until != nil && q.Until.Event.Topic == do.topic {
+				text, err := json.Marshal(came)
 				require.NoError(t, err)
-				m.deliver(t, m.root, s.ProviderID, agent.CallOK, flow.Event{Topic: do.topic, Payload: raw})
+				m.answerIn(s.ProviderID, agent.ToolAnswer{Data: text})
 			}
 		}
 	case deploys:
 		m.install(m.scene.then(m.world))
 		m.run(t, m.root)
-		m.deliver(t, m.root, do.step, agent.CallOK, do.text)
+		m.answer(t, do.step, do.text)
 	case cutsOff:
 		m.cut = false
 	}
 	m.settle(t, m.root)
+}
+
+// answer answers an open step, or what its code has asked.
+func (m *memory) answer(t *testing.T, step, text string) {
+	t.Helper()
+	if m.asking[step] != nil {
+		m.answerIn(step, agent.ToolAnswer{Text: text})
+		return
+	}
+	r, path := m.find(t, step)
+	m.deliver(t, r, path, agent.CallOK, text)
+}
+
+// answerIn lets the code of a step run again, with an answer.
+func (m *memory) answerIn(step string, a agent.ToolAnswer) {
+	a.Name = m.asking[step].Name
+	m.answered[step] = append(m.answered[step], a)
+	delete(m.asking, step)
 }
 
 // find finds an open step.

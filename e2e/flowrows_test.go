@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/flow"
+	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -58,6 +60,106 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			}),
 			acts: []act{{"wait", "before 1", emits{"paid", 5}}},
 			text: "5", did: "after 1, before 1",
+		},
+		// The step's code asks in the middle of its work. With the answer the same step runs again, from
+		// its beginning, and sees it (OA-04, OA-35).
+		"a step asks": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				if err := w.do(c, "before"); err != nil {
+					return "", err
+				}
+				return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+					w.add("begun")
+					which, err := flow.AskIn[string](k, "Which order?", nil)
+					if err != nil {
+						return "", err
+					}
+					w.add("matched " + which)
+					return which, nil
+				}, nil)
+			}),
+			acts: []act{{"match", "before 1, begun 1", answers{"match", "blue"}}},
+			text: "blue", did: "before 1, begun 2, matched blue 1",
+		},
+		// It may ask again and again, people and events, and has each answer in its hand (OA-06). An
+		// answer that does not fit is refused.
+		"a step asks three times": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+					w.add("begun")
+					n, err := flow.AskIn[int](k, "How many?", nil)
+					if err != nil {
+						return "", err
+					}
+					paid, err := flow.WaitIn(k, event("paid"), nil)
+					if err != nil {
+						return "", err
+					}
+					sure, err := flow.AskIn[bool](k, fmt.Sprintf("Are %d right?", n), nil)
+					return fmt.Sprint(n, " ", string(paid.Payload), " ", sure), err
+				}, nil)
+			}),
+			acts: []act{
+				{"match", "begun 1", mistakes{"match", "some"}},
+				{"match", "begun 1", answers{"match", "7"}},
+				{"match", "begun 2", emits{"paid", 5}},
+				{"match", "begun 3", mistakes{"match", "perhaps"}},
+				{"match", "begun 3", answers{"match", "yes"}},
+			},
+			text: "7 5 true", did: "begun 4",
+		},
+		// Code that goes on after its question, or recovers from everything, swallows no rest (OA-02, OA-07).
+		"a step swallows": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+					which, _ := flow.AskIn[string](k, "Which order?", nil)
+					again, _ := flow.AskIn[string](k, "Sure?", nil)
+					return which + " " + again, nil
+				}, nil)
+			}),
+			acts: []act{{"match", "", answers{"match", "blue"}}, {"match", "", answers{"match", "yes"}}},
+			text: "blue yes",
+		},
+		// Steps of several instances ask, each by its path, and each goes on by itself (OA-11, OA-50).
+		"instances ask in their steps": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				found, err := flow.Map(c, "invoice", []string{"a", "b", "c"}, func(c flow.Context, name string) (string, error) {
+					return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+						w.add(name)
+						if name == "b" {
+							return "only one", nil
+						}
+						return flow.AskIn[string](k, "Which order has "+name+"?", nil)
+					}, nil)
+				}, nil)
+				return strings.Join(flow.Values(found), ", "), err
+			}),
+			acts: []act{
+				{"invoice.1/match, invoice.3/match", "a 1, b 1, c 1", answers{"invoice.3/match", "red"}},
+				{"invoice.1/match", "a 1, b 1, c 2", answers{"invoice.1/match", "blue"}},
+			},
+			text: "blue, only one, red", did: "a 2, b 1, c 2",
+		},
+		// A newer build takes over while the step waits. The answer counts for its question alone, although
+		// the new code asks another one first.
+		"a newer build asks": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+					return flow.AskIn[string](k, "Which order?", nil)
+				}, nil)
+			}),
+			then: one(func(w *world, c flow.Context) (string, error) {
+				return flow.Do(c, "match", func(_ context.Context, k *tool.Call) (string, error) {
+					who, err := flow.AskIn[string](k, "Which customer?", nil)
+					if err != nil {
+						return "", err
+					}
+					which, err := flow.AskIn[string](k, "Which order?", nil)
+					return who + " " + which, err
+				}, nil)
+			}),
+			acts: []act{{"match", "", deploys{"match", "blue"}}, {"match", "", answers{"match", "ana"}}},
+			text: "ana blue",
 		},
 		// A part of the function that runs again may rest again, as often as it likes (OA-06).
 		"three times": {
@@ -189,11 +291,8 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 		// A run waits for several events at once, here for any two of three (OA-54).
 		"two of three events": {
 			flows: one(func(w *world, c flow.Context) (string, error) {
-				got, err := flow.Map(c, "of", []string{"hr", "it", "law"}, func(c flow.Context, topic string) (string, error) {
-					e, err := flow.Wait(c, event(topic), nil)
-					return topic + string(e.Payload), err
-				}, &flow.MapOptions{Need: 2})
-				return strings.Join(flow.Values(got), " "), err
+				got, err := flow.WaitMany(c, "of", []agent.Conditions{event("hr"), event("it"), event("law")}, 2)
+				return came(got), err
 			}),
 			acts: []act{
 				{"of.1/wait, of.2/wait, of.3/wait", "", emits{"law", 1}},
@@ -233,6 +332,30 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			}),
 			acts: []act{{"ask", "attempt 1", answers{"ask", "yes"}}},
 			text: "attempt 2", did: "attempt 2",
+		},
+		// A for statement around an agent is a retry of the whole: each attempt is a run of its own,
+		// from its beginning, and knows nothing of the one before (HA-158).
+		"three independent runs": {
+			flows: func(w *world) []flow.Flow {
+				return []flow.Flow{
+					flow.New("outer", func(c flow.Context, _ string) (text string, err error) {
+						for range 3 {
+							if text, err = flow.Agent[string](c, "inner", "go", nil); err == nil {
+								return text, nil
+							}
+						}
+						return "", err
+					}, &flow.Options{Agents: []agent.SubAgent{{Agent: "inner"}}}),
+					flow.New("inner", func(c flow.Context, _ string) (string, error) {
+						n, err := flow.Do(c, "begin", func(context.Context, *tool.Call) (int, error) { return w.add("begun"), nil }, nil)
+						if err == nil && n < 3 {
+							err = errors.New("torn")
+						}
+						return fmt.Sprint("attempt ", n), err
+					}, nil),
+				}
+			},
+			text: "attempt 3", did: "begun 3",
 		},
 		// An answer of the wrong form is refused. The run still rests, and takes a better one (OA-43,
 		// OA-44, OA-74).
@@ -307,6 +430,15 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 	}
 }
 
+// came returns the events that have come.
+func came(got []flow.Item[flow.Event]) string {
+	var all []string
+	for _, e := range flow.Values(got) {
+		all = append(all, e.Topic+string(e.Payload))
+	}
+	return strings.Join(all, " ")
+}
+
 // pays pays each of some people, and asks whether that is all.
 func pays(w *world, c flow.Context, people ...string) (string, error) {
 	paid, err := flow.Map(c, "pay", people, func(c flow.Context, who string) (string, error) { return who, w.do(c, who) },
@@ -316,6 +448,42 @@ func pays(w *world, c flow.Context, people ...string) (string, error) {
 	}
 	_, err = flow.Ask[bool](c, "Is that all?", nil)
 	return strings.Join(flow.Values(paid), " "), err
+}
+
+// Only the keys that the agent names persist: what a run sets under others is gone for the next run,
+// and stays for a fork of the run itself (OA-88).
+func TestScratchStateEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	paid, scratch := tool.Key[int]("paid"), tool.Key[int]("scratch")
+	found := make(chan string, 9)
+	count := tool.New("count", "counts", func(ctx context.Context, c *tool.Call, _ struct{}) (string, error) {
+		a, _, err := paid.Get(ctx, c)
+		b, _, errs := scratch.Get(ctx, c)
+		found <- fmt.Sprint(a, " ", b)
+		return "counted", errors.Join(err, errs, paid.Set(c, a+1), scratch.Set(c, b+1))
+	}, nil)
+	counts := func(n int) (all []testsuite.Reply) {
+		for range n {
+			all = append(all, testsuite.Reply{Calls: []testsuite.Call{{Tool: "count"}}}, testsuite.Reply{Calls: []testsuite.Call{{Tool: "count"}}}, testsuite.Reply{Text: "done"})
+		}
+		return all
+	}
+	s := setup(t, agent.Definition{PersistState: []string{"paid"}}, testsuite.NewScript(counts(3)...), count)
+	finds := func(want ...string) {
+		t.Helper()
+		require.Equal(t, want, []string{<-found, <-found})
+	}
+	run, _ := s.run(t, "go", &client.StartOptions{Session: "scratch-" + s.queue})
+	finds("0 0", "1 1")
+	_, _ = s.run(t, "again", &client.StartOptions{Session: run.Session})
+	finds("2 0", "3 1")
+	f, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "once more"})
+	require.NoError(t, err)
+	run, err = f.Start(t.Context())
+	require.NoError(t, err)
+	_, err = run.Result(t.Context())
+	require.NoError(t, err)
+	finds("4 2", "5 3")
 }
 
 // Branches of a flow share its session, and see its state. A run below has a session of its own

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// What waits for a daemon is stored as it comes, and each event once: 200 of 2 kB cost
+// What waits for a daemon is stored as it comes, and each event once: 150 of 2 kB cost
 // the history, and the store, about what they are, and not what they are with each seal.
 func TestWhatWaitsIsStoredOnce(t *testing.T) {
 	testenv.Long(t)
@@ -58,6 +58,8 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 		n++
 	}
 	t.Logf("%d chunks of %d bytes", n, stored)
+	require.LessOrEqual(t, n, many+10, "chunks: one for each event, and a few of the run's")
+	require.Less(t, stored, int64(many*600), "bytes of chunks: what is in one is in no other") // the payloads compress well
 	done, err := log.Collect(t.Context(), 0, false)
 	require.NoError(t, err)
 	require.Empty(t, done.Faults)

@@ -88,15 +88,7 @@ func reviewUntilKilled(spec string) error {
 		return err
 	}
 	o.Temporal = func(_ worker.Lane, o *sdk.Options) { o.Interceptors = append(o.Interceptors, m) }
-	w, err := worker.New(c, o)
-	if err != nil {
-		return err
-	}
-	if err := w.Start(context.Background()); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	select {}
+	return workFor(c, o)
 }
 
 // die is kill -9.

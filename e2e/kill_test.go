@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -66,35 +67,30 @@ func killScript() *testsuite.Script {
 	return testsuite.NewScript(append(replies, testsuite.Reply{Text: "all paid"})...)
 }
 
-// A process of this test binary that is a worker: TestMain starts it where the
-// environment says so. It works until it is killed.
-const workerEnv = "FERMATA_E2E_WORKER" // ADDR|QUEUE|DIR
+// workerEnv is ADDR|QUEUE|DIR of a worker that works until it is killed.
+const workerEnv = "FERMATA_E2E_WORKER"
+
+// processes are what a process of this test binary does where the environment says so.
+var processes = map[string]func(spec string) error{
+	workerEnv: func(spec string) error {
+		f := strings.Split(spec, "|")
+		return workUntilKilled(f[0], f[1], f[2])
+	},
+	reviewEnv:   reviewUntilKilled,
+	recordedEnv: workRecorded,
+	memoryEnv:   keepUntilKilled,
+	hookEnv:     gateUntilKilled,
+	policiesEnv: workPolicies,
+	askEnv:      askUntilKilled,
+}
 
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(workerEnv); spec != "" {
-		f := strings.Split(spec, "|")
-		if err := workUntilKilled(f[0], f[1], f[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for env, run := range processes {
+		spec := os.Getenv(env)
+		if spec == "" {
+			continue
 		}
-		return
-	}
-	if spec := os.Getenv(reviewEnv); spec != "" {
-		if err := reviewUntilKilled(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if spec := os.Getenv(recordedEnv); spec != "" {
-		if err := workRecorded(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if spec := os.Getenv(memoryEnv); spec != "" {
-		if err := keepUntilKilled(spec); err != nil {
+		if err := run(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -125,11 +121,16 @@ func workUntilKilled(addr, queue, dir string) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(c, &worker.Options{
+	return workFor(c, &worker.Options{
 		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript()},
 		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger()},
 		Flows: []flow.Flow{killFlow()},
 	})
+}
+
+// workFor is a worker that works until its process is killed. It says when it begins.
+func workFor(c temporal.Client, o *worker.Options) error {
+	w, err := worker.New(c, o)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func kill(cmd *exec.Cmd) {
 
 // Workers are killed with -9 at any moment of a run, again and again: the run
 // completes, each payment was made once or is marked as unknown, and no message is
-// doubled or lost (HX-30, HX-38, OA-95, OA-98, OA-99, OA-101).
+// doubled or lost (HX-30, HX-37, HX-38, OA-95, OA-98, OA-99, OA-101).
 func TestWorkersKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

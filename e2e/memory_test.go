@@ -146,15 +146,7 @@ func keepUntilKilled(spec string) error {
 	}
 	o := keepsMemory(dying{st, f[3]})
 	o.TaskQueue = f[1]
-	w, err := worker.New(c, o)
-	if err != nil {
-		return err
-	}
-	if err := w.Start(context.Background()); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	select {}
+	return workFor(c, o)
 }
 
 // A worker is killed with -9 in the middle of a write to a memory. The next worker makes the call

@@ -157,6 +157,44 @@ func TestANotebookKeepsWhatItCites(t *testing.T) {
 	require.NotContains(t, recited(asked[3]), "bring it up to date now")
 }
 
+// A notebook stays over a suspension, and moves with an export: the run goes on elsewhere with it.
+func TestANotebookMovesWithItsRun(t *testing.T) {
+	t.Parallel()
+	agentOf := func() (agent.Definition, *testsuite.Script) {
+		return agent.Definition{Notebook: &agent.NotebookPolicy{}, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+			testsuite.Reply{Calls: call("look", map[string]any{"n": 4711})},
+			testsuite.Reply{Calls: append(notes(map[string]any{"facts": fact("it is 4711", "t1.1")}), call(agent.AskUserTool, map[string]any{"question": "Go on?"})...)},
+			testsuite.Reply{Calls: notes(map[string]any{"open_items": []string{"tell"}, "refs": []string{"t1.1"}})},
+			testsuite.Reply{Text: "It is 4711."},
+		)
+	}
+	def, script := agentOf()
+	s := setup(t, def, script, looks())
+	run := s.begin(t, "Look.", &client.StartOptions{Session: "notebook-moves"})
+	s.suspended(t, run)
+	file := s.export(t, run.Session, client.ExportOptions{})
+
+	there := elsewhere(t)
+	def, script = agentOf()
+	there.work(t, def, script, looks())
+	_, err := there.bring(t, file)
+	require.NoError(t, err)
+	for _, one := range []*stage{there, s} { // and where it was, too
+		moved := one.here(t, run.Session)
+		n, err := one.Notebook(t.Context(), run.Session)
+		require.NoError(t, err)
+		require.Equal(t, 1, n.Version)
+		one.say(t, moved, agent.AnswerCommand{Request: one.suspended(t, moved).Requests[0].ID, Text: "yes"})
+		out := one.rest(t, moved)
+		require.Equal(t, agent.StatusCompleted, out.Status, "%v", out.Err())
+		n, err = one.Notebook(t.Context(), run.Session)
+		require.NoError(t, err)
+		require.Equal(t, 2, n.Version)
+		require.Equal(t, []agent.Fact{{Text: "it is 4711", Source: "t1.1"}}, n.Facts, "only what is named changes")
+	}
+	require.Contains(t, recited(script.Requests()[0]), `"it is 4711" (source: "t1.1")`)
+}
+
 // head returns the name of the last chunk of a session's log.
 func (s *stage) head(t *testing.T, session string) string {
 	t.Helper()

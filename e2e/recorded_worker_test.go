@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -77,18 +76,10 @@ func workRecorded(spec string) error {
 	// The window holds the conversation, but not a long message beside it.
 	of := providers[p.Provider]
 	m := model.WithInfo(of.make(p.Base), of.model, model.Info{Window: 26_000, MaxOutput: 4000})
-	w, err := worker.New(c, &worker.Options{
+	return workFor(c, &worker.Options{
 		TaskQueue: p.Queue, Store: st, Logger: words, Models: map[string]model.Model{"recorded": m}, Tools: []tool.Tool{drawing(p.Provider)},
 		Agents: []agent.Definition{{Name: "tester", Model: "recorded", Tools: []string{"draw"}, Compaction: agent.CompactionPolicy{KeepLast: 1}}}, ExportKeys: signals.Keys(p.Keys),
 	})
-	if err != nil {
-		return err
-	}
-	if err := w.Start(context.Background()); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	select {}
 }
 
 // drawing returns a tool that shows a chart, or only says that it is drawn.

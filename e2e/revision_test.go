@@ -31,8 +31,13 @@ func newer(since string) []edit {
 		{"../agent/verb.go", "type CancelCommand struct {\n", "type CancelCommand struct {\n" + gently},
 		{"../internal/wire/parent.go", "type ParentOrder struct {\n", "type ParentOrder struct {\n" + gently},
 		{"../agent/run.go", "type Start struct {\n", "type Start struct {\n" + gently},
+		// The machine decides by the run's revision, too.
+		{"../internal/loop/end.go", "	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })\n	return nil\n", "	if s.Revision >= " + since + " {\n		reason = \"" + newerReason + "\"\n	}\n	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })\n	return nil\n"},
 	}
 }
+
+// newerReason is why a run of revision 2 says that it was cancelled.
+const newerReason = "the machine of revision 2"
 
 // A build that knows a verb and some fields more replays every recorded history as it was:
 // for an execution that pinned revision 1 they stay unknown. If the build does not ask for
@@ -83,8 +88,31 @@ func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 	old.Stop()
 	s.workNewer(t, binary, dir)
 	for verb, run := range runs {
-		require.Equal(t, agent.StatusCancelled, s.result(t, run).Status, verb)
+		out := s.result(t, run)
+		require.Equal(t, []any{agent.StatusCancelled, newerReason}, []any{out.Status, out.Reason}, verb)
 	}
+}
+
+// A run that a build of revision 1 began keeps that revision, machine and all, when a newer build goes on
+// with it.
+func TestAnOlderRunKeepsTheMachineOfItsRevision(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	s := on(t, shared(t))
+	binary := buildOver(t, overlay(t, edited(t, newer("2"))), "newer")
+	dir := t.TempDir()
+	var err error
+	s.store, err = store.OpenDir(dir, nil)
+	require.NoError(t, err)
+	old := s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?")))
+	run := s.begin(t, "go", nil)
+	s.suspended(t, run)
+	old.Stop()
+	s.workNewer(t, binary, dir)
+	_, err = run.Cancel(t.Context(), "as it was", nil)
+	require.NoError(t, err)
+	out := s.result(t, run)
+	require.Equal(t, []any{agent.StatusCancelled, "as it was"}, []any{out.Status, out.Reason})
 }
 
 // workNewer starts the program in testdata/newer, a worker whose agent asks a person.

@@ -55,7 +55,7 @@ func payments(n int) []testsuite.Reply {
 
 // At each checkpoint of a run a fork finds the conversation and the state as they
 // were there, the payments before it are not made again, and the plan names those
-// that are (HX-31, HX-62, HX-66, HA-32, HA-136).
+// that are (HX-31, HX-62, HX-66, OA-57, HA-32, HA-136).
 func TestForkAtEveryCheckpoint(t *testing.T) {
 	t.Parallel()
 	const turns = 4

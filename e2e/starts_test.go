@@ -13,7 +13,8 @@ import (
 
 // Of fifty starts at once one begins, and is there for everybody before any worker
 // is; the others are told which. Nor does a start take the place of a run that is
-// suspended (HX-05, HX-06, HX-07, HX-08, HX-09, HX-85).
+// suspended (HX-05, HX-06, HX-07, HX-08, HX-09, HX-85,
+// HA-99).
 func TestOneOfFiftyStartsBegins(t *testing.T) {
 	t.Parallel()
 	s := on(t, shared(t))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/telemetry"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -63,10 +65,10 @@ func (s *stage) traced(t *testing.T) (spans *tracetest.InMemoryExporter, w *work
 	t.Helper()
 	spans = tracetest.NewInMemoryExporter()
 	tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(telemetry.IDs()))
-	o, err := telemetry.New(tracers, nil)
+	o, err := telemetry.New(tracers, nil, nil)
 	require.NoError(t, err)
 	w, err = worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Tools: []tool.Tool{echo(nil)}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observer: o,
+		TaskQueue: s.queue, Tools: []tool.Tool{echo(nil)}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observers: []observe.Observer{o},
 		Models: map[string]model.Model{"acme": modelFunc(tracedBrain)},
 		Agents: []agent.Definition{
 			{Name: "lead", Model: "acme/big", Tools: []string{"echo", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
@@ -82,7 +84,8 @@ func (s *stage) traced(t *testing.T) (spans *tracetest.InMemoryExporter, w *work
 // The spans of a run that gives work away, is suspended, goes on in another process and
 // there in new executions, are whole trees: every parent is there, no span is there
 // twice, the trace after the suspension links to the one before (HL-103, OA-67, OA-69),
-// and what was said is in none of them (HL-105).
+// only the span of the suspension has its descriptor (OA-68), and what was said is in none
+// of them (HL-105).
 func TestTracesAreWhole(t *testing.T) {
 	t.Parallel()
 	const secret = "swordfish-4711"
@@ -97,13 +100,14 @@ func TestTracesAreWhole(t *testing.T) {
 	first.Stop()
 	before := one.GetSpans()
 
-	other, _, _ := s.traced(t)
+	other, second, _ := s.traced(t)
 	_, err = s.Answer(t.Context(), rest.Suspension.Requests[0], secret, nil)
 	require.NoError(t, err)
 	out := s.rest(t, run)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Contains(t, out.Text, secret, "it was told")
 	require.NotEqual(t, run.ID, s.current(t, run.Session), "it was carried over")
+	require.NoError(t, second.Drain(t.Context()))
 	require.Equal(t, before, one.GetSpans())
 
 	all := slices.Concat(before, other.GetSpans())
@@ -125,9 +129,19 @@ func TestTracesAreWhole(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"caller": 1, "invoke_agent lead": 2, "invoke_agent clerk": 1, "chat big": 3 + tracedTurns, "chat small": 2,
 		"execute_tool echo": 1 + tracedTurns, "turn": 2 + 2 + tracedTurns + 2, // that of the question in both processes
+		"suspend input_required": 1,
 	}, count)
 	require.NotContains(t, fmt.Sprintf("%+v", all), secret)
+	for _, span := range all {
+		for _, a := range span.Attributes {
+			if strings.HasPrefix(string(a.Key), "fermata.suspension") {
+				require.Equal(t, "suspend input_required", span.Name, "%s", a.Key)
+			}
+		}
+	}
 
+	step := spanOf(before, "suspend input_required")
+	require.Equal(t, "turn", made[step.Parent.SpanID()].Name)
 	suspended, went, clerk := spanOf(before, "invoke_agent lead"), spanOf(other.GetSpans(), "invoke_agent lead"), spanOf(before, "invoke_agent clerk")
 	require.Equal(t, caller.SpanContext().SpanID(), suspended.Parent.SpanID())
 	require.Equal(t, "turn", made[clerk.Parent.SpanID()].Name)
@@ -153,10 +167,10 @@ func TestACallOfAnActivityHasOneSpan(t *testing.T) {
 	})
 	open := func() (*tracetest.InMemoryExporter, *worker.Worker) {
 		spans := tracetest.NewInMemoryExporter()
-		o, err := telemetry.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(telemetry.IDs())), nil)
+		o, err := telemetry.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(telemetry.IDs())), nil, nil)
 		require.NoError(t, err)
 		return spans, s.open(t, &worker.Options{
-			TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"slow"}}}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observer: o,
+			TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"slow"}}}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observers: []observe.Observer{o},
 			Tools: []tool.Tool{tool.Activity[charge]("slow", "Waits.", tool.ActivityTarget{Type: "Slow", TaskQueue: h.queue}, nil)}, Models: map[string]model.Model{"script": m},
 		})
 	}
@@ -166,10 +180,11 @@ func TestACallOfAnActivityHasOneSpan(t *testing.T) {
 	<-h.begun
 	s.until(t, run, agent.EventCallStarted)
 	first.Stop()
-	other, _ := open()
+	other, second := open()
 	stopped := time.Now()
 	h.free <- true
 	require.Equal(t, "done", s.rest(t, run).Text)
+	require.NoError(t, second.Drain(t.Context()))
 	var calls []tracetest.SpanStub
 	for _, span := range slices.Concat(one.GetSpans(), other.GetSpans()) {
 		if span.Name == "execute_tool slow" {

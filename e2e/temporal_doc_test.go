@@ -71,6 +71,7 @@ type page struct {
 	home  string
 	token string
 	env   []string // beside its own
+	swaps []string // texts in the commands, each with the one that is run
 }
 
 // clear ends what the page leaves live: its sessions have names that anybody may use.
@@ -154,7 +155,7 @@ func (p *page) sh(t *testing.T, text string) (out string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-euc", strings.ReplaceAll(text, "--task-queue fermata", "--task-queue "+p.queue))
+	cmd := exec.CommandContext(ctx, "sh", "-euc", strings.NewReplacer(append(p.swaps, "--task-queue fermata", "--task-queue "+p.queue)...).Replace(text))
 	cmd.Dir = p.home
 	cmd.Env = append(os.Environ(), append(p.env, "HOME="+p.home, "TEMPORAL_ADDRESS="+p.addr, "TOKEN="+p.token)...)
 	raw, err := cmd.CombinedOutput()
@@ -391,7 +392,7 @@ func TestHoldingDoc(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\| (\w[^|]+)\|([^|]+)\| (\w|"|`+"`"+`)[^|]+\|$`).FindAllStringSubmatch(table, -1)[1:] // without the head
 	for i, use := range []string{
-		"`completion: tool`", "`on_limit: ask`", "`" + agent.AwaitResumptionTool + "` with conditions", "without conditions", "`" + agent.AskUserTool + "`",
+		"`completion: tool`", "`on_limit: ask`", "`" + agent.AwaitResumptionTool + "` with conditions", "without conditions", "`" + agent.AskUserTool + "`", "`" + agent.WaitForUserTool + "`",
 		"`subagent_pause`", "`" + string(agent.VerbPause) + "`", "`" + string(agent.VerbStop) + "`", "`background: true`", "`" + string(agent.VerbCancel) + "`",
 	} {
 		require.Contains(t, rows[i][2], use)

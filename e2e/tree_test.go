@@ -55,7 +55,8 @@ func plant(t *testing.T, fanout ...int) *forest {
 	return f
 }
 
-// treeRules make the node of level n give work to level n+1, and the leaves think.
+// treeRules make the node of level n give work to level n+1, and the leaves think. A third
+// leaf of level 2 ends at once.
 func treeRules(fanout []int) (rules []testsuite.Reply) {
 	rules = append(rules, testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"I had half"}`})
 	for level, n := range fanout {
@@ -65,7 +66,8 @@ func treeRules(fanout []int) (rules []testsuite.Reply) {
 		}
 		rules = append(rules, r)
 	}
-	return append(rules, testsuite.Reply{Match: fmt.Sprintf(`\Alevel %d`, len(fanout)), Text: "I think", Delay: time.Minute},
+	return append(rules, testsuite.Reply{Match: `\Alevel 2\n[\s\S]*part 2`, Text: "I have it"},
+		testsuite.Reply{Match: fmt.Sprintf(`\Alevel %d`, len(fanout)), Text: "I think", Delay: time.Minute},
 		testsuite.Reply{Match: ".*", Text: "done"})
 }
 
@@ -147,23 +149,45 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 	require.Equal(t, agent.StatusCompleted, f.rest(t, run).Status)
 }
 
-// A stop gives every agent its chance to sum up, and folds them in order (HL-56,
-// HX-80, HA-140).
+// A stop gives every agent its chance to sum up, and folds them in order. A leaf that has ended
+// before stays as it ended, and is folded in with what it found (HL-56, HX-80, HA-140).
 func TestStopATree(t *testing.T) {
 	t.Parallel()
-	f := plant(t, 2, 2)
-	run := f.grown(t, 7, 3)
+	f := plant(t, 2, 3)
+	run := f.grown(t, 9, 3)
+	want := map[string]agent.Status{"": agent.StatusStopped}
+	for _, n := range []string{"/n1-1", "/n1-2"} {
+		want[n], want[n+"/n2-1"], want[n+"/n2-2"], want[n+"/n2-3"] = agent.StatusStopped, agent.StatusStopped, agent.StatusStopped, agent.StatusCompleted
+		leaf, err := f.Get(t.Context(), run.Session+n+"/n2-3")
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusCompleted, f.rest(t, leaf).Status)
+	}
 	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12 * time.Second})
 	require.NoError(t, err)
 	o := f.rest(t, run)
 	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
 	var agents []string
 	for h := range o.Handoff.All() {
-		agents = append(agents, h.Session[len(run.Session):])
-		require.Equal(t, "I had half", h.Summary, h.Session)
+		name := h.Session[len(run.Session):]
+		agents = append(agents, name)
+		require.Equal(t, want[name], h.Status, name)
+		require.Equal(t, map[agent.Status]string{agent.StatusStopped: "I had half", agent.StatusCompleted: "I have it"}[h.Status], h.Summary, name)
 	}
-	require.Equal(t, []string{"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2"}, agents)
-	f.still(t, run, 7, agent.StatusStopped)
+	require.Equal(t, []string{
+		"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-1/n2-3", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2", "/n1-2/n2-3",
+	}, agents)
+	require.Eventually(t, func() bool {
+		tree, err := run.Tree(t.Context())
+		if err != nil || len(tree) != len(want) {
+			return false
+		}
+		for _, n := range tree {
+			if n.Status != want[n.Session[len(run.Session):]] {
+				return false
+			}
+		}
+		return true
+	}, patience, 20*time.Millisecond)
 }
 
 // A tree whose root is cancelled, or terminated by somebody, ends as a whole

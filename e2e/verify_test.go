@@ -136,8 +136,8 @@ func TestAnAnswerIsChecked(t *testing.T) {
 	require.Equal(t, []string{"read it"}, done[8].Verdict.Evidence)
 }
 
-// A judge that always vetoes ends the run after max vetoes, with its last answer (HA-17, HA-76,
-// HA-144).
+// A judge that always vetoes ends the run after max vetoes, of all checks or of its own, with its last
+// answer (HA-17, HA-74, HA-76, HA-144).
 func TestTooManyVetoesEndTheRun(t *testing.T) {
 	t.Parallel()
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
@@ -153,6 +153,14 @@ func TestTooManyVetoesEndTheRun(t *testing.T) {
 	require.Equal(t, "done", out.Text)
 	two := 2
 	require.Equal(t, &agent.CheckCount{Invocations: 2, Vetoes: 2, Max: &two, CapReached: true}, out.Verify)
+	require.Len(t, checksOf(t, s, run.Session), 2)
+
+	// The judge's own max, below that of all checks.
+	s, _ = checked(t, agent.Verify{Checks: []agent.Check{{Name: "rubric", Judge: &agent.Judge{}, Max: 2}}}, m)
+	run, out = s.run(t, "go", nil)
+	require.Equal(t, string(agent.CodeVerifyCapped), out.Reason)
+	five := 5
+	require.Equal(t, &agent.CheckCount{Invocations: 2, Vetoes: 2, Max: &five, CapReached: true, CapReachedBy: "rubric"}, out.Verify)
 	require.Len(t, checksOf(t, s, run.Session), 2)
 }
 

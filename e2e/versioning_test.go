@@ -26,11 +26,29 @@ type fleet struct {
 // deploy starts a worker of a build and makes the build current.
 func (f fleet) deploy(t *testing.T, build string) *worker.Worker {
 	t.Helper()
-	o := f.parkable()
+	return f.release(t, build, f.parkable())
+}
+
+// release is deploy for a worker with other options.
+func (f fleet) release(t *testing.T, build string, o *worker.Options) *worker.Worker {
+	t.Helper()
 	o.Deployment, o.Build = f.name, build
 	w := f.open(t, o)
 	f.switchTo(t, build)
 	return w
+}
+
+// pin binds a run to a build, or with an empty one lets it go.
+func (f fleet) pin(t *testing.T, run *client.Run, build string) {
+	t.Helper()
+	var o temporal.VersioningOverride
+	if build != "" {
+		o = &temporal.PinnedVersioningOverride{Version: sdk.WorkerDeploymentVersion{DeploymentName: f.name, BuildID: build}}
+	}
+	_, err := f.temporal.UpdateWorkflowExecutionOptions(t.Context(), temporal.UpdateWorkflowExecutionOptionsRequest{
+		WorkflowId: run.Session, WorkflowExecutionOptionsChanges: temporal.WorkflowExecutionOptionsChanges{VersioningOverride: &temporal.VersioningOverrideChange{Value: o}},
+	})
+	require.NoError(t, err)
 }
 
 // switchTo makes a build current, as soon as the server has seen a worker of it; with an empty
@@ -143,19 +161,13 @@ func TestAPinnedRunIsLetGo(t *testing.T) {
 	a := f.deploy(t, "a")
 	run := f.begin(t, "ask me", nil)
 	q := f.suspended(t, run).Requests[0].ID
-	pin := func(o temporal.VersioningOverride) {
-		_, err := f.temporal.UpdateWorkflowExecutionOptions(t.Context(), temporal.UpdateWorkflowExecutionOptionsRequest{
-			WorkflowId: run.Session, WorkflowExecutionOptionsChanges: temporal.WorkflowExecutionOptionsChanges{VersioningOverride: &temporal.VersioningOverrideChange{Value: o}},
-		})
-		require.NoError(t, err)
-	}
-	pin(&temporal.PinnedVersioningOverride{Version: sdk.WorkerDeploymentVersion{DeploymentName: f.name, BuildID: "a"}})
+	f.pin(t, run, "a")
 	f.deploy(t, "b")
 	a.Stop()
 	require.NoError(t, signals.Signal(t.Context(), f.temporal, run.Session, agent.AnswerCommand{Request: q, Text: "Rome"}))
 	f.answerBy(t, f.begin(t, "ask me", nil), "b") // b has work, and not this run's
 	require.Equal(t, "a", f.builtBy(t, run.Session))
-	pin(nil)
+	f.pin(t, run, "")
 	f.endsBy(t, run, "b")
 }
 

@@ -25,8 +25,8 @@ type StepError struct {
 	Tool string
 	// Status says how it failed. With [agent.CallUnknown] it may or may not have had its effect.
 	Status agent.CallStatus
-	// Code is the reason of an agent's run that did not complete, such as "limit_tokens"; empty
-	// for other steps.
+	// Code is the reason of an agent's run that did not complete, such as "limit_tokens", or the code of
+	// the [agent.Error] that code of [Do] has returned; empty for other steps.
 	Code agent.Code
 	// Text is what the tool or the runtime says.
 	Text string
@@ -75,7 +75,7 @@ func (c Context) step(name string, s play.Step) (play.Result, error) {
 		return r, err
 	}
 	if r.Status != agent.CallOK {
-		return r, &StepError{Path: r.Path, Tool: s.Tool, Status: r.Status, Text: r.Text}
+		return r, &StepError{Path: r.Path, Tool: s.Tool, Status: r.Status, Code: r.Code, Text: r.Text}
 	}
 	if r.Size > 0 {
 		return r, &StepError{Path: r.Path, Tool: s.Tool, Status: agent.CallFailed, Code: agent.CodeTooLarge, Text: fmt.Sprintf("its result has %d bytes, and %d of them are kept: keep large results elsewhere, and return where", r.Size, len(r.Text))}

@@ -51,10 +51,14 @@ type Options struct {
 	// ResumeWithin is how long after its suspension a run can be resumed or answered; zero
 	// means forever.
 	ResumeWithin time.Duration
+	// Retention is how long a session is kept after its last run has ended; zero means forever.
+	Retention time.Duration
 	// Redact keeps the task, and the texts of requests, out of listings.
 	Redact bool
 	// StateVersion is the version of the session's state that the flow's tools write.
 	StateVersion int
+	// PersistState are the keys of the session's state that later runs find; empty means every key.
+	PersistState []string
 	// Input and Output are JSON Schemas of the run's input and of the result. Nil means the schemas
 	// of the function's In and Out. Whoever calls the flow reads Input in its description. A start
 	// whose input does not fit is refused; see [Flow.CheckInput].
@@ -110,6 +114,7 @@ func (o *Options) definition(name string) agent.Definition {
 	d := agent.Definition{
 		Name: name, Model: agent.FlowModel, Description: o.Description, Agents: o.Agents, Tools: o.Tools, Fallbacks: o.Models, ClientTools: o.ClientTools, Rules: o.Rules, Default: o.Default,
 		AnswerTimeouts: o.AnswerTimeouts, Limits: o.Limits, OnLimit: o.OnLimit, ParallelTools: o.ParallelTools, ResumeWithin: agent.Duration(o.ResumeWithin), Redact: o.Redact, StateVersion: o.StateVersion,
+		Retention: agent.Duration(o.Retention), PersistState: o.PersistState,
 	}
 	if d.Limits.OwnTurns == 0 {
 		d.Limits.OwnTurns = defaultTurns

@@ -2,26 +2,27 @@ package flow
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/model"
 )
 
 // AskOptions say more of a question. Nil has the defaults.
 type AskOptions struct {
-	// Name is the step's name; empty means "ask".
+	// Name is the step's name; empty means "ask". For [AskIn] it is the question's name in its step, at
+	// most 58 bytes, and empty means its text and choices. It tells questions with equal words apart.
 	Name string
 	// Context is what the person has to know beside the question.
 	Context string
-	// Choices are answers to choose from; empty allows any text, and yes or no for a bool.
+	// Choices are the only answers that are taken, by number or by text; Default may be another. Empty
+	// allows any text, and yes or no for a bool. If Out is no string, each choice is JSON that fits its
+	// schema; else the error is [agent.CodeInvalidInput].
 	Choices []string
 	// Schema is a JSON Schema of the answer. Nil means the schema of Out. Out is json.RawMessage, or
-	// a type that the schema describes.
+	// a type that the schema describes; a string has no Schema ([agent.CodeInvalidInput]).
 	Schema json.RawMessage
 	// Remind is after how long the question shows itself again, and Deadline after how long
 	// Default answers it. Zero durations mean never; then the flow's AnswerTimeouts apply. An
@@ -41,19 +42,21 @@ func Ask[Out any](c Context, question string, o *AskOptions) (out Out, err error
 	}
 	choices := o.Choices
 	_, isBool := any(out).(bool)
-	if isBool && len(choices) > 0 {
-		return out, agent.Errorf(agent.CodeInvalidInput, "the question %.40q has choices, and its answer is a bool: leave Choices out for yes or no, or ask for a string", question)
-	}
 	if isBool {
-		choices = []string{"yes", "no"}
+		choices = yesOrNo
 	}
 	arguments := map[string]any{"question": question, "context": o.Context, "choices": choices}
-	if isBool {
+	if len(choices) > 0 {
 		arguments["only_choices"] = true
-	} else {
+	}
+	if !isBool {
 		if err := withSchema[Out](arguments, "schema", o.Schema); err != nil {
 			return out, err
 		}
+	}
+	schema, _ := arguments["schema"].(json.RawMessage)
+	if err := checkAsk[Out](question, o, schema); err != nil {
+		return out, err
 	}
 	for name := or(o.Name, "ask"); ; name = or(o.Name, "ask") + "_again" {
 		s, err := call(agent.AskUserTool, arguments, nil)
@@ -65,18 +68,15 @@ func Ask[Out any](c Context, question string, o *AskOptions) (out Out, err error
 		if err != nil {
 			return out, err
 		}
-		out, err = answerOf[Out](r.Text)
-		if err == nil && len(o.Schema) > 0 {
-			if why := model.Fits(o.Schema, json.RawMessage(r.Text)); why != "" {
-				err = errors.New(why)
-			}
-		}
-		if err == nil || r.Text == o.Default { // the author's own answer would come again
+		out, err = accept[Out](r.Text, o)
+		if err == nil || isDefault(r.Text, o) {
 			return out, err
 		}
 		arguments["question"] = fmt.Sprintf("%s (The last answer can't be used: %v)", question, err)
 	}
 }
+
+var yesOrNo = []string{"yes", "no"}
 
 // answerOf reads an answer.
 func answerOf[Out any](text string) (out Out, err error) {
@@ -189,7 +189,8 @@ type Event struct {
 
 // WaitOptions say more of a wait. Nil has the defaults.
 type WaitOptions struct {
-	// Name is the step's name; empty means "wait", or "sleep" for [Sleep].
+	// Name is the step's name; empty means "wait", or "sleep" for [Sleep]. For [WaitIn] it is the wait's
+	// name in its step, at most 64 bytes, and empty means the events of the conditions.
 	Name string
 }
 
@@ -198,6 +199,21 @@ type WaitOptions struct {
 // the suspended run ends the wait. OnTimeout of the conditions has no meaning here.
 func Wait(c Context, until agent.Conditions, o *WaitOptions) (Event, error) {
 	return wait(c, "wait", until, o)
+}
+
+// WaitMany waits for several conditions at once, and returns what ended each wait, in the same
+// order. need says how many have to be met: [All], or a number, after which the others are dropped.
+// The run is suspended once, with all that it still waits for. A wait whose time comes has not been
+// met: its Err has the code [agent.CodeTimeout]. The steps have the names NAME.1/wait, NAME.2/wait …
+// The error says that too few were met, as for [Map]; the result has those that were.
+func WaitMany(c Context, name string, until []agent.Conditions, need Need) ([]Item[Event], error) {
+	return Map(c, name, until, func(c Context, until agent.Conditions) (Event, error) {
+		e, err := Wait(c, until, nil)
+		if err == nil && e.TimedOut {
+			err = agent.Errorf(agent.CodeTimeout, "nothing came in its time")
+		}
+		return e, err
+	}, &MapOptions{Need: need})
 }
 
 // Sleep waits for a time. A sleep of months costs nothing.

@@ -176,6 +176,9 @@ func Tool[Out any](c Context, name string, arguments any, o *StepOptions) (out O
 // idempotency key, which is the same for each attempt, and for a retry of the run if nobody knows
 // whether the step had its effect.
 //
+// Code that needs a person's answer, or an event, in the middle of its work uses [AskIn] and [WaitIn]: it
+// runs again with what came.
+//
 // A [WithFiles] as Out has the value that the code returns, and the files that it has added with
 // [tool.Call.AddFile]. The Files that the code itself returns are ignored.
 func Do[Out any](c Context, name string, do func(context.Context, *tool.Call) (Out, error), o *StepOptions) (out Out, err error) {

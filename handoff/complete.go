@@ -28,7 +28,6 @@ const (
 const (
 	noTask   = "[its task is not known here]"
 	noReason = "stopped"
-	noWords  = "The agent was stopped before it had said anything."
 )
 
 // Complete returns the handoff of a stopped run.
@@ -73,13 +72,17 @@ func tell(h agent.Handoff, a account) agent.Handoff {
 
 // rule returns a summary without a model.
 func rule(h agent.Handoff) (summary string, confidence float64) {
+	ended := "The agent was stopped"
+	if h.Status == agent.StatusFailed {
+		ended = "The agent failed"
+	}
 	switch n := len(h.Done); {
 	case !blank(h.Summary):
 		return h.Summary, spoke
 	case n > 0:
-		return "The agent was stopped and did not sum up. The last thing that it did: " + h.Done[n-1].What, spoke
+		return ended + " and did not sum up. The last thing that it did: " + h.Done[n-1].What, spoke
 	}
-	return noWords, silent
+	return ended + " before it had said anything.", silent
 }
 
 // join adds the model's items to a list, except those that the runtime knows, in whatever

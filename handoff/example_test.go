@@ -73,7 +73,7 @@ func ExampleFromOutcome() {
 	// Output:
 	// lead (stopped): I wait for the cashier.
 	// research (completed): It was delivered broken.
-	// cashier (cancelled): It did not report before the deadline: how far it got, and what it spent, is not known here.
+	// cashier (cancelled): It did not report in time: how far it got, and what it spent, is not known here.
 }
 
 // People read a handoff as a page of Markdown.

@@ -2,14 +2,15 @@ package handoff
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
 // FromOutcome returns the handoff of a child that left an outcome. A stopped child has
-// its own handoff, and so has one whose recovery hands off. For any other it is made from the outcome. An outcome has neither the
-// child's task nor its remaining limits, so the parent passes the task; empty if it is
-// unknown.
+// its own handoff, and so have some that failed: if no model summed that up, it says here that the child
+// failed. For any other it is made from the outcome. An outcome has neither the child's task nor its
+// remaining limits, so the parent passes the task; empty if it is unknown.
 func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 	if o.Handoff != nil {
 		h := *o.Handoff
@@ -17,6 +18,10 @@ func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 		// are the final ones.
 		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
 		h.Usage, h.Cost, h.Tree = o.Usage, o.Cost, o.Tree
+		if o.Status == agent.StatusFailed && h.SummarizedBy == agent.SummarizedByRule {
+			why := "it failed: " + failure(o)
+			h.Summary, h.Failed = cut(withWords(why, o.Text), maxSummary), append(slices.Clone(h.Failed), itemOf(h.Session, why)...)
+		}
 		return h
 	}
 	h := agent.Handoff{
@@ -68,14 +73,14 @@ func ending(status agent.Status, reason string) string {
 	return fmt.Sprintf("%s (%s)", status, reason)
 }
 
-// Missing returns the handoff of a child that did not report before the deadline. Its
+// Missing returns the handoff of a child that did not report in time. Its
 // status is cancelled, since children do not outlive their parent. What it did and used
 // is unknown, and its summary says so.
 func Missing(session, run, agentName, task string) agent.Handoff {
-	const why = "it did not report before the deadline: how far it got, and what it spent, is not known here"
+	const why = "it did not report in time: how far it got, and what it spent, is not known here"
 	return agent.Handoff{
 		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.StatusCancelled,
-		Task: cut(or(task, noTask), maxText), Reason: "did not report before the deadline", Summary: sentence(why),
+		Task: cut(or(task, noTask), maxText), Reason: "did not report in time", Summary: sentence(why),
 		InFlight: itemOf(session, why), Confidence: silent, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByRule,
 	}
 }

@@ -96,6 +96,17 @@ func TestUnheard(t *testing.T) {
 	require.Equal(t, agent.SummarizedByRule, h.SummarizedBy)
 	require.Equal(t, []any{0.45, agent.SummarizedByRule}, []any{h.Confidence, h.ConfidenceBy})
 	require.Contains(t, h.Summary, "not known")
-	require.Equal(t, []agent.WorkItem{{What: "it did not report before the deadline: how far it got, and what it spent, is not known here", Ref: "session:p/c-1", By: "p/c-1"}}, h.InFlight)
+	require.Equal(t, []agent.WorkItem{{What: "it did not report in time: how far it got, and what it spent, is not known here", Ref: "session:p/c-1", By: "p/c-1"}}, h.InFlight)
 	require.Equal(t, noTask, Missing("p/c-1", "", "scout", "").Task)
+}
+
+// A child that hands off since it failed says so to its parent, unless its model has summed that up.
+func TestAFailedChildSaysThatItFailed(t *testing.T) {
+	h := agent.Handoff{Status: agent.StatusFailed, Summary: "I read the ledger.", SummarizedBy: agent.SummarizedByRule}
+	o := agent.Outcome{Session: "s/b-1", Status: agent.StatusFailed, Text: "I read the ledger.", Error: agent.Errorf(agent.CodeProviderAuth, "the key was refused"), Handoff: &h}
+	got := FromOutcome(o, "read")
+	require.Equal(t, "It failed: the key was refused. The last thing that it said:\n\nI read the ledger.", got.Summary)
+	require.Equal(t, "it failed: the key was refused", got.Failed[0].What)
+	h.SummarizedBy = agent.SummarizedByModel
+	require.Equal(t, h.Summary, FromOutcome(o, "read").Summary)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -15,10 +16,12 @@ import (
 
 // OutputOf returns the JSON Schema of a Go type, for an agent's output. `json` tags name
 // the properties, and `jsonschema` tags describe them. A property without omitempty or
-// omitzero is required. A list or a pointer at the root is never null. OutputOf panics if
-// JSON can't represent the type, such as a channel: call it where the agent is defined.
+// omitzero is required. A list or a pointer at the root is never null, and a [json.RawMessage] may
+// be any JSON. OutputOf panics if JSON can't represent the type, such as a channel: call it where the
+// agent is defined.
 func OutputOf[T any]() json.RawMessage {
-	schema, err := jsonschema.For[T](nil)
+	// Otherwise a json.RawMessage would be a list of bytes.
+	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
 	if err == nil && len(schema.Types) == 2 && schema.Types[0] == "null" {
 		schema.Type, schema.Types = schema.Types[1], nil
 	}

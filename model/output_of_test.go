@@ -24,5 +24,14 @@ func TestOutputOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, model.Fits(model.OutputOf[trip](), answer))
 	require.NotEmpty(t, model.Fits(model.OutputOf[trip](), json.RawMessage(`{"town":"Rome"}`)))
+	type change struct {
+		Diff json.RawMessage            `json:"diff"`
+		More map[string]json.RawMessage `json:"more,omitempty"`
+	}
+	for _, fits := range []string{`{"diff":{"a":[1]}}`, `{"diff":"text","more":{"b":null}}`, `{"diff":[1,2]}`} {
+		require.Empty(t, model.Fits(model.OutputOf[change](), json.RawMessage(fits)), "raw JSON is any JSON, and no list of bytes")
+	}
+	require.NotEmpty(t, model.Fits(model.OutputOf[change](), json.RawMessage(`{"more":{}}`)))
+	require.Empty(t, model.Fits(model.OutputOf[json.RawMessage](), json.RawMessage(`{"a":1}`)))
 	require.Panics(t, func() { model.OutputOf[chan int]() })
 }

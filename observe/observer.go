@@ -9,13 +9,45 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Observer sees what runs do. The runs do not depend on it, and its methods must return
-// at once. It must be safe for concurrent use.
+// Observer receives the events of a worker's runs (OA-110). Each observer of a worker has a
+// queue and a goroutine of its own. So a slow, panicking or hanging observer delays no run
+// and no other observer. Its methods are called one at a time, but by each worker that has
+// it. A panic is logged, and the next event comes all the same.
+//
+// The context ends when the worker has stopped and waits for the observer no longer. Then an
+// observer should return at once.
 type Observer interface {
-	// Event receives a run's event, in the order of the log. A replay does not repeat
-	// events. A workflow task that was lost with its worker is run again, and repeats its
-	// events.
-	Event(RunEvent)
+	// Event receives an event of a run that this worker executes. The events of a run come
+	// in the order of its log. A replay does not repeat events. A workflow task that was
+	// lost with its worker is run again, and repeats its events, with the same numbers.
+	// Events that wait in the queue of a killed worker are lost; the numbers show it.
+	Event(context.Context, RunEvent)
+	// Gap receives the numbers of events that found no room in the queue, or that the worker
+	// could not deliver before it stopped. It comes between the run's events before and
+	// after the gap.
+	Gap(context.Context, Gap)
+}
+
+// Gap names the events of a run that an observer does not receive. They are in the log:
+// client.Events reads them.
+type Gap struct {
+	// Session is the run's. If very many runs have lost events at once, Run and Agent are empty, From
+	// and To are zero, and Session is a top session: the events are of it or of sessions below it.
+	// If these are too many as well, Session is empty too.
+	Session string
+	Run     string
+	Agent   string // empty if the run failed before it had one
+	// From and To are the numbers of the first and the last lost event.
+	From, To int64
+	// Events counts the lost events. It is more than To-From+1 if some were repeated.
+	Events int64
+}
+
+// CallObserver is an [Observer] that also wraps model and tool calls, as to make spans. Such
+// a call waits for these methods, as it does for middleware, so they should return at once.
+// They must be safe for concurrent use. A panic is logged, and the call is made all the same.
+type CallObserver interface {
+	Observer
 	// Model wraps every model, within all other middleware, so it sees every attempt.
 	// [model.CallInfo] says which run it belongs to.
 	Model(next model.Model) model.Model
@@ -25,7 +57,8 @@ type Observer interface {
 	Tool(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus))
 }
 
-// RunEvent is an event of a run.
+// RunEvent is an event of a run. It shares memory with the run: an observer must not change
+// what it points to.
 type RunEvent struct {
 	Session string
 	Run     string
@@ -36,7 +69,7 @@ type RunEvent struct {
 	TraceSegment agent.TraceSegment
 	// Outside is the call that the event ends, if it is one of an activity, a workflow or a
 	// Nexus operation of the user's own; nil otherwise. The run's workflow makes such a call, so
-	// [Observer.Tool] is not called for it.
+	// [CallObserver.Tool] is not called for it.
 	Outside *OutsideCall
 }
 

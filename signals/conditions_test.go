@@ -21,7 +21,8 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		`{"timeout":{"extra":true}}`:                     "timeout",
 		`{"event":{"topic":"x","extra":true}}`:           "event.extra",
 		`{"any":[{"after":"1h"},{"on_timeout":"fail"}]}`: "any[1].on_timeout",
-		// HL-66: what triggers it is an object of a form.
+		// HL-66: what triggers it is an event, which is an object of a form.
+		`{"trigger":"x"}`:                            "trigger",
 		`{"event":"orders.paid"}`:                    "event",
 		`{"event":{}}`:                               "event.topic",
 		`{"event":{"topic":"x","match":{"type":3}}}`: "event.match",

@@ -54,7 +54,7 @@ func recorded() []agent.Event {
 	return append(ends(), []agent.Event{
 		{Type: agent.EventRunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.EventRunSuspended, Suspension: suspension()},
-		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Renewed: true}},
+		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Mode: agent.ResumedMessage, Checkpoint: "cp-131", Turn: 12, Renewed: true}},
 		{Type: agent.EventHoldAdded, Hold: hold}, {Type: agent.EventHoldRemoved, Hold: hold},
 		{Type: agent.EventTurnStarted}, {Type: agent.EventModelRetried}, {Type: agent.EventMessage, Message: &m},
 		{Type: agent.EventModelDelayed, Delay: &agent.Delay{Until: at.Add(10 * time.Minute), Error: &agent.Error{
@@ -81,6 +81,9 @@ func recorded() []agent.Event {
 		{Type: agent.EventNotebookUpdated, Notebook: &agent.Notebook{
 			Version: 2, Call: "t12.1", Goals: []string{"pay invoice 118"}, OpenItems: []string{"ask for the bank account"},
 			Facts: []agent.Fact{{Text: "the invoice is 412.30 EUR", Source: "t11.1"}}, Refs: []string{"invoice.pdf#3f9a0c1b"},
+		}},
+		{Type: agent.EventProgressReported, Progress: &agent.Progress{
+			Message: "reading the invoices", Entries: []agent.TodoItem{{Text: "read", State: agent.TodoInProgress}, {Text: "pay", State: agent.TodoPending}}, Replace: true,
 		}},
 		{Type: agent.EventCheckStarted, Check: &agent.CheckUpdate{Name: "rubric", Point: agent.PointVerify, Kind: agent.CheckByJudge, Call: "t12.check1", Tool: agent.GenerateTool}},
 		{Type: agent.EventCheckDone, Check: &agent.CheckUpdate{

@@ -10,7 +10,8 @@ import (
 // held are the payloads of runs that are held, asked and stopped, one of each shape.
 func held() map[string]any {
 	return map[string]any{
-		"ack":        agent.Ack{V: 1, Session: "trip-42", Run: "01a1", Status: agent.StatusSuspending, Suspension: "s-14", Seq: 118, Effect: agent.EffectAccepted},
+		"ack": agent.Ack{V: 1, Session: "trip-42", Run: "01a1", Status: agent.StatusSuspending, Suspension: "s-14", Seq: 118, Effect: agent.EffectAccepted,
+			Hold: &agent.AckHold{Kind: agent.SuspensionHeld, Initiator: agent.InitiatorOperator, Verb: agent.VerbPause, By: "ana@acme.com", Reason: "the bank is down", Since: at}},
 		"suspension": suspension(),
 		"status-suspended": agent.RunStatus{
 			V: 1, Session: "trip-42/pay-1", Run: "01a2", Agent: "payer", Status: agent.StatusSuspended, Since: at, Turn: 4, InFlight: []agent.InFlight{},
@@ -35,7 +36,7 @@ func held() map[string]any {
 // suspension is that of a run which asks for an approval and is held besides.
 func suspension() *agent.Suspension {
 	return &agent.Suspension{
-		ID: "s-3", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorPolicy, Cause: "approval", Reason: "amount over 500", Turn: 4, Since: at, Expires: at.Add(time.Hour),
+		ID: "s-3", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorPolicy, Cause: "approval", Reason: "amount over 500", Turn: 4, Checkpoint: "cp-31", Since: at, Expires: at.Add(time.Hour),
 		Requests: []agent.Request{approval()},
 		Holds:    []agent.Hold{{ID: "h-3", From: agent.HoldInherited, Session: "trip-42", Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}},
 	}

@@ -82,6 +82,20 @@ func TestARefusalIsNotForEver(t *testing.T) {
 	require.Equal(t, 2, asked, "what else is said under the id, the run itself decides")
 }
 
+// A resume that hooks refuse is said once, so that they are asked once. Said again, it is asked about anew.
+func TestARefusedResumeIsSaidOnce(t *testing.T) {
+	asked := 0
+	s := &server{kept: map[string]error{}, run: func() error {
+		asked++
+		return durable.Failure(agent.Errorf(agent.CodeDenied, "resume refused: the hook gate did not allow it"), nil)
+	}}
+	for i := range 2 {
+		_, err := Update(t.Context(), s, "desk", agent.ResumeCommand{CommandHeader: agent.CommandHeader{ID: "r-1"}})
+		require.ErrorIs(t, err, agent.CodeDenied)
+		require.Equal(t, i+1, asked)
+	}
+}
+
 // A rejection is no older outcome: it is not said again, so that an audit has it once.
 func TestARejectionIsSaidOnce(t *testing.T) {
 	asked := 0

@@ -90,16 +90,32 @@ func checkStart(s agent.Start) error {
 	if err := s.Limits.Check(); err != nil {
 		return err
 	}
-	if err := agent.CheckSkillNames(s.Skills); err != nil {
-		return err
-	}
-	if err := agent.CheckWorkingFiles(s.WorkingFiles); err != nil {
+	if err := checkTurns(s); err != nil {
 		return err
 	}
 	if empty(s.Input) {
 		return nil // with a checkpoint or for a daemon no input is needed, and only the run knows that
 	}
 	return checkInput(s.Input)
+}
+
+// maxJudgeTokens bounds what the judge of a start may write, since the agent's author has not set it.
+const maxJudgeTokens = 8192
+
+// checkTurns checks what the start says about the run's turns: skills, files that match some, and a judge.
+func checkTurns(s agent.Start) error {
+	if err := agent.CheckSkillNames(s.Skills); err != nil {
+		return err
+	}
+	if s.Judge != nil {
+		if err := s.Judge.Check(); err != nil {
+			return err
+		}
+		if n := s.Judge.MaxOutputTokens; n > maxJudgeTokens {
+			return agent.Errorf(agent.CodeInvalidInput, "judge.max_output_tokens is %d; the judge of a start has at most %d", n, maxJudgeTokens).WithPath("judge.max_output_tokens")
+		}
+	}
+	return agent.CheckWorkingFiles(s.WorkingFiles)
 }
 
 // checkStartedBy refuses a name that would give a session the memory of somebody else: the one that
@@ -122,7 +138,7 @@ func checkImport(s agent.Start) error {
 	if !importForm.MatchString(s.Import) {
 		return agent.Errorf(agent.CodeInvalidInput, "import must be the name of an export in the store; fermata import makes it").WithPath("import")
 	}
-	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && len(s.Skills)+len(s.WorkingFiles) == 0 && s.Limits == agent.Limits{} && len(s.Labels) == 0
+	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Judge == nil && len(s.Skills)+len(s.WorkingFiles) == 0 && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {
 		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are allowed: an imported run keeps everything else").WithPath("import")
 	}

@@ -142,7 +142,9 @@ func Update(ctx context.Context, c client.Client, session string, command agent.
 		return err
 	}
 	id := command.Header().ID
-	if id == "" {
+	// A resume may ask hooks, and a second update after their refusal would ask them again. So it has
+	// one update, and only the run knows whether it took the resume before, or still asks about it.
+	if id == "" || command.Verb() == agent.VerbResume {
 		return ack, unsaid(session, command, say(freshUpdate()))
 	}
 	// For a repeated update id the server returns the first outcome, whatever the verb

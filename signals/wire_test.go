@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// A start that can't be meant is refused with its field, before there is a run (HA-38).
 func TestStartsThatCantBeMeant(t *testing.T) {
 	for data, want := range map[string]struct {
 		code agent.Code
@@ -21,6 +22,9 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		`{"v":2,"agent":"a","input":{"text":"x"}}`:                                          {agent.CodeIncompatible, "v"},
 		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.CodeInvalidInput, "carry"},
 		`{"agent":"a","input":{"text":"x"},"limits":{"turns":-1}}`:                          {agent.CodeInvalidInput, "limits.turns"},
+		`{"agent":"a","input":{"text":"x"},"limits":{"turns":0}}`:                           {agent.CodeInvalidInput, "limits.turns"},
+		`{"agent":"a","input":{"text":"x"},"limits":{"cost_usd":0.0}}`:                      {agent.CodeInvalidInput, "limits.cost_usd"},
+		`{"agent":"a","input":{"text":"x"},"limits":{"turns":"x"}}`:                         {agent.CodeInvalidInput, "limits.turns"},
 		`{"agent":"a","input":{"parts":[{"type":"tool_call"}]}}`:                            {agent.CodeInvalidInput, "input.parts[0].type"},
 		`{"agent":"a","input":{"text":"x"},"park":{"after":"-1h"}}`:                         {agent.CodeInvalidInput, "park.after"},
 		`{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"text"}]}}`:      {agent.CodeInvalidInput, "input.parts[1].text"},

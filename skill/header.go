@@ -2,8 +2,10 @@ package skill
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,18 +18,18 @@ import (
 // header is the front matter of SKILL.md. Fields that it does not have are ignored: other
 // agents have fields of their own.
 type header struct {
-	Name          string            `yaml:"name"`
-	Description   string            `yaml:"description"`
-	WhenToUse     string            `yaml:"when_to_use"`
-	License       string            `yaml:"license"`
-	Compatibility string            `yaml:"compatibility"`
-	Metadata      map[string]string `yaml:"metadata"`
-	AllowedTools  words             `yaml:"allowed-tools"`
-	AllowedTools2 words             `yaml:"allowed_tools"`
-	Paths         words             `yaml:"paths"`
-	MCP           words             `yaml:"mcp"`
-	UserOnly      bool              `yaml:"disable-model-invocation"`
-	UserInvocable *bool             `yaml:"user-invocable"`
+	Name          string         `yaml:"name"`
+	Description   string         `yaml:"description"`
+	WhenToUse     string         `yaml:"when_to_use"`
+	License       string         `yaml:"license"`
+	Compatibility string         `yaml:"compatibility"`
+	Metadata      map[string]any `yaml:"metadata"`
+	AllowedTools  words          `yaml:"allowed-tools"`
+	AllowedTools2 words          `yaml:"allowed_tools"`
+	Paths         words          `yaml:"paths"`
+	MCP           words          `yaml:"mcp"`
+	UserOnly      bool           `yaml:"disable-model-invocation"`
+	UserInvocable *bool          `yaml:"user-invocable"`
 }
 
 // words are a list, or one text with spaces or commas between its words. A word in
@@ -96,9 +98,12 @@ func (s *Skill) read(raw []byte, base string) error {
 	if err != nil {
 		return err
 	}
-	var h header
-	if err := yaml.Unmarshal(front, &h); err != nil {
+	h, remark, err := readHeader(front)
+	if err != nil {
 		return fmt.Errorf("the front matter is no valid YAML: %w", err)
+	}
+	if remark != "" {
+		s.Remarks = append(s.Remarks, remark)
 	}
 	allowed := append(h.AllowedTools, h.AllowedTools2...)
 	tools, scoped := ownNames(allowed)
@@ -106,12 +111,49 @@ func (s *Skill) read(raw []byte, base string) error {
 		Name: h.Name, Description: oneLine(h.Description), WhenToUse: oneLine(h.WhenToUse), Tools: tools, Paths: h.Paths,
 		UserOnly: h.UserOnly, ModelOnly: h.UserInvocable != nil && !*h.UserInvocable,
 	}
-	s.License, s.Compatibility, s.Metadata, s.MCP, s.AllowedTools = oneLine(h.License), oneLine(h.Compatibility), h.Metadata, h.MCP, allowed
+	s.License, s.Compatibility, s.Metadata, s.MCP, s.AllowedTools = oneLine(h.License), oneLine(h.Compatibility), plainValues(h.Metadata), h.MCP, allowed
 	s.Instructions = strings.TrimSpace(string(body))
 	if scoped {
 		s.Remarks = append(s.Remarks, "allowed-tools limits the arguments of a tool in parentheses; here the agent's rules and its sandbox do that")
 	}
 	return h.check(base, s)
+}
+
+// unquoted matches a value with a colon that YAML takes for another key.
+var unquoted = regexp.MustCompile(`(?m)^(description|when_to_use|compatibility|license): +([^"'|>\[{&*!#\s].*: .*)$`)
+
+// readHeader reads front matter. The commonest fault in published skills is a description
+// with a colon and no quotes, which other agents read as it is meant. It is read so here,
+// too, with a remark.
+func readHeader(front []byte) (h header, remark string, err error) {
+	if err = yaml.Unmarshal(front, &h); err == nil {
+		return h, "", nil
+	}
+	quoted := unquoted.ReplaceAllFunc(front, func(line []byte) []byte {
+		key, text, _ := bytes.Cut(line, []byte(": "))
+		return fmt.Appendf(nil, "%s: '%s'", key, bytes.ReplaceAll(bytes.TrimSpace(text), []byte("'"), []byte("''")))
+	})
+	h = header{}
+	if bytes.Equal(quoted, front) || yaml.Unmarshal(quoted, &h) != nil {
+		return h, "", err
+	}
+	return h, "the front matter is no valid YAML: put quotes around texts that have a colon", nil
+}
+
+// plainValues writes other values than texts as JSON: some agents keep settings there.
+func plainValues(metadata map[string]any) map[string]string {
+	if metadata == nil {
+		return nil
+	}
+	values := map[string]string{}
+	for key, value := range metadata {
+		text, ok := value.(string)
+		if raw, err := json.Marshal(value); !ok && err == nil {
+			text = string(raw)
+		}
+		values[key] = text
+	}
+	return values
 }
 
 // check returns the first fault of a header.
@@ -122,8 +164,9 @@ func (h header) check(base string, s *Skill) error {
 	if err := agent.CheckSkillName(h.Name); err != nil {
 		return err
 	}
+	// Packages have directories of their own names. The name in the file is what counts.
 	if h.Name != base {
-		return fmt.Errorf("its name is %s: the open format wants it to be that of its directory, %q", h.Name, base)
+		s.Remarks = append(s.Remarks, fmt.Sprintf("its directory is called %q; the open format asks for the skill's name, %s", base, h.Name))
 	}
 	for _, f := range []struct {
 		name, text string

@@ -33,7 +33,8 @@ const (
 // Skill is a skill as its directory has it.
 type Skill struct {
 	agent.Skill
-	// License, Compatibility and Metadata are for people; nothing depends on them.
+	// License, Compatibility and Metadata are for people; nothing depends on them. A value of
+	// Metadata that is no text is its JSON.
 	License       string
 	Compatibility string
 	Metadata      map[string]string

@@ -63,6 +63,21 @@ func TestASkillOfOthers(t *testing.T) {
 	require.NotEqual(t, before, again.Digest)
 }
 
+// What published skills get wrong is read as it is meant, with a remark: a colon without
+// quotes, settings as metadata, and a directory with another name (HA-132).
+func TestFaultsOfPublishedSkills(t *testing.T) {
+	dir := write(t, t.TempDir(), map[string]string{
+		"package/SKILL.md": "---\nname: pdf\ndescription: Fill forms: it's quick. Use when: asked.\nmetadata: {version: 1.5, claw: {needs: [python3]}}\n---\nx",
+	})
+	s, err := Read(filepath.Join(dir, "package"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"pdf", "Fill forms: it's quick. Use when: asked."}, []string{s.Name, s.Description})
+	require.Equal(t, map[string]string{"version": "1.5", "claw": `{"needs":["python3"]}`}, s.Metadata)
+	require.Len(t, s.Remarks, 2)
+	require.Contains(t, s.Remarks[0], "put quotes around texts that have a colon")
+	require.Contains(t, s.Remarks[1], `its directory is called "package"`)
+}
+
 // What a directory must not have is refused, with words that say what to do.
 func TestHostileSkills(t *testing.T) {
 	outside := write(t, t.TempDir(), map[string]string{"secret": "s"})
@@ -77,7 +92,6 @@ func TestHostileSkills(t *testing.T) {
 		"no front matter":      {"Do it.", nil, "must begin with a line ---"},
 		"no end":               {"---\nname: a\n", nil, "has no end"},
 		"no YAML":              {"---\nname: [\n---\nx", nil, "no valid YAML"},
-		"another name":         {front("b", ""), nil, "that of its directory"},
 		"a name with capitals": {front("A", ""), nil, "no name of a skill"},
 		"a name that climbs":   {front("../a", ""), nil, "no name of a skill"},
 		"no description":       {"---\nname: a\n---\nx", nil, "description is missing"},

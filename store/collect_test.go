@@ -117,12 +117,12 @@ func has(t *testing.T, s Store, digest string) bool {
 // hooked is a store where something happens in the middle of a call.
 type hooked struct {
 	*Dir
-	afterHead    func(h Head)         // in a list
-	beforeDelete func(session string) // of a head
-	afterChunk   func(digest string)
-	beforeChunk  func(digest string) // is deleted
-	keep         bool                // no chunk is deleted
-	failDelete   int                 // the chunk whose deletion fails, from 1
+	afterHead   func(h Head)         // in a list
+	beforeMark  func(session string) // of a head for deletion
+	afterChunk  func(digest string)
+	beforeChunk func(digest string) // is deleted
+	keep        bool                // no chunk is deleted
+	failDelete  int                 // the chunk whose deletion fails, from 1
 }
 
 func (h *hooked) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
@@ -138,11 +138,11 @@ func (h *hooked) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error
 	}
 }
 
-func (h *hooked) DeleteHead(ctx context.Context, session string, version int64) error {
-	if h.beforeDelete != nil {
-		h.beforeDelete(session)
+func (h *hooked) PutHead(ctx context.Context, head Head) error {
+	if h.beforeMark != nil && head.Deleting {
+		h.beforeMark(head.Session)
 	}
-	return h.Dir.DeleteHead(ctx, session, version)
+	return h.Dir.PutHead(ctx, head)
 }
 
 func (h *hooked) Chunk(ctx context.Context, digest string) ([]byte, error) {
@@ -296,6 +296,57 @@ func TestAForkThatCanNotBeReadKeepsItsOrigin(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, collected.Deleted)
 	require.Len(t, collected.Faults, 1)
+}
+
+// A collection that is cut short has deleted only what nobody needs, and tells how much. The next one
+// does the rest.
+func TestACollectionThatIsCutShortIsDoneByTheNext(t *testing.T) {
+	for name, cut := range map[string]func(h *hooked, stop func()){
+		"the store fails": func(h *hooked, _ func()) { h.failDelete = 3 },
+		"its context is over": func(h *hooked, stop func()) {
+			n := 0
+			h.beforeChunk = func(string) {
+				if n++; n == 3 {
+					stop()
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open1(t)
+			var lost []string
+			for _, session := range []string{"a", "b", "c"} {
+				first := say(t, d, session, "kept")
+				for n := range 2 {
+					digest, err := NewLog(d).Seal(t.Context(), first, session, "r2", false, events(2, fmt.Sprint("never a head ", n)))
+					require.NoError(t, err)
+					lost = append(lost, digest)
+				}
+			}
+			age(t, d)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			h := &hooked{Dir: d}
+			cut(h, stop)
+			done, err := NewLog(h).Collect(ctx, time.Minute, false)
+			require.Error(t, err)
+			require.Equal(t, 2, done.Deleted)
+			left := 0
+			for _, digest := range lost {
+				if has(t, d, digest) {
+					left++
+				}
+			}
+			require.Equal(t, 4, left)
+			done, err = NewLog(d).Collect(t.Context(), time.Minute, false)
+			require.NoError(t, err)
+			require.Equal(t, []int{3, 4, 0}, []int{done.Sessions, done.Deleted, len(done.Faults)})
+			for _, session := range []string{"a", "b", "c"} {
+				require.Equal(t, []string{"kept"}, said(t, d, session))
+			}
+			require.Len(t, digests(t, d), 3)
+		})
+	}
 }
 
 // A fork that crashed before its head was there has left an edge: it keeps the chunks

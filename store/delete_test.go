@@ -69,7 +69,7 @@ func TestWhatAForkNeedsIsKept(t *testing.T) {
 func TestAForkThatComesInTheLastMomentIsSeen(t *testing.T) {
 	d := open1(t)
 	say(t, d, "a", "1")
-	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { fork(t, d, "a", "b") }})
+	l := NewLog(&hooked{Dir: d, beforeMark: func(string) { fork(t, d, "a", "b") }})
 	done, err := l.Delete(t.Context(), "a")
 	require.NoError(t, err)
 	require.Len(t, done.Shared, 1)
@@ -79,7 +79,7 @@ func TestAForkThatComesInTheLastMomentIsSeen(t *testing.T) {
 func TestASessionThatIsWrittenIsNotDeleted(t *testing.T) {
 	d := open1(t)
 	say(t, d, "a", "1")
-	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { say(t, d, "a", "2") }})
+	l := NewLog(&hooked{Dir: d, beforeMark: func(string) { say(t, d, "a", "2") }})
 	done, err := l.Delete(t.Context(), "a")
 	require.ErrorIs(t, err, agent.CodeStale)
 	require.Empty(t, done.Sessions)
@@ -92,17 +92,63 @@ func TestADeletionThatDidNothingIsAnError(t *testing.T) {
 	_, err := NewLog(&hooked{Dir: d, keep: true}).Delete(t.Context(), "a")
 	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	require.Contains(t, err.Error(), digest)
+}
 
+// A run that nobody ended writes nothing to a session that is being deleted.
+func TestADeletionRefusesALateRun(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
 	say(t, d, "b", "1")
-	again := false
-	_, err = NewLog(&hooked{Dir: d, beforeChunk: func(string) {
-		if !again {
-			again = true
-			say(t, d, "b", "a run that nobody ended")
+	late := headOf(t, d, "b")
+	refused := false
+	_, err := NewLog(&hooked{Dir: d, beforeChunk: func(string) {
+		refused = true
+		l := NewLog(d)
+		_, err := l.Head(ctx, "b")
+		require.ErrorIs(t, err, agent.CodeNotFound)
+		late.Version, late.Fence.N = late.Version+1, late.Fence.N+1
+		_, err = l.PutHead(ctx, late)
+		require.ErrorIs(t, err, agent.CodeStale)
+	}}).Delete(ctx, "b")
+	require.NoError(t, err)
+	require.True(t, refused)
+	require.Empty(t, digests(t, d))
+}
+
+// A session that a run has begun to write keeps its children too.
+func TestASessionThatIsWrittenKeepsItsChildren(t *testing.T) {
+	d := open1(t)
+	say(t, d, "a", "1")
+	say(t, d, "a/w-1", "1")
+	first := true
+	done, err := NewLog(&hooked{Dir: d, beforeMark: func(string) {
+		if first {
+			first = false
+			say(t, d, "a", "2")
 		}
-	}}).Delete(t.Context(), "b")
-	require.True(t, again)
+	}}).DeleteVersion(t.Context(), "a", headOf(t, d, "a").Version)
 	require.ErrorIs(t, err, agent.CodeStale)
+	require.Empty(t, done.Sessions)
+	require.Equal(t, []string{"1"}, said(t, d, "a/w-1"))
+}
+
+// The time of a session whose deletion was cut short is over, and a check of the store reports
+// nothing that is missing from it.
+func TestADeletionThatWasCutShortIsFound(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
+	say(t, d, "a", "1")
+	say(t, d, "a", "2")
+	_, err := NewLog(&hooked{Dir: d, failDelete: 2}).DeleteVersion(ctx, "a", headOf(t, d, "a").Version)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
+	h, err := d.Head(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, h.Updated, h.DeleteAfter())
+	require.True(t, h.Deleting)
+	checked, err := NewLog(d).Check(ctx)
+	require.NoError(t, err)
+	require.Empty(t, checked.Faults)
+	_, err = NewLog(d).DeleteVersion(ctx, "a", h.Version)
+	require.NoError(t, err)
+	require.Empty(t, digests(t, d))
 }
 
 func TestABrokenSessionCanBeDeleted(t *testing.T) {
@@ -182,6 +228,8 @@ func TestALateDeletionLeavesANewEdge(t *testing.T) {
 			return
 		}
 		anew = true
+		_, err := NewLog(d).Delete(ctx, "b") // another deletion was quicker
+		require.NoError(t, err)
 		h, err := d.Head(ctx, "b")
 		require.ErrorIs(t, err, agent.CodeNotFound)
 		require.NoError(t, NewLog(d).Adopt(ctx, "b", shared, "a"))

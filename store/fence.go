@@ -108,7 +108,7 @@ func (h Head) CheckReplaces(stored Head) error {
 // seen is what a swap found in the store.
 type seen struct {
 	Head
-	gone bool // the session has no head
+	gone bool // the session has no head, or is being deleted
 }
 
 // swap replaces the previous version by a head. If the stored head has another version,
@@ -127,9 +127,9 @@ func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 		return seen{Head: h}, stale
 	}
 	stored, err := l.store.Head(ctx, h.Session)
-	gone := errors.Is(err, agent.CodeNotFound)
+	gone := errors.Is(err, agent.CodeNotFound) || stored.Deleting
 	switch {
-	case err != nil && !gone:
+	case err != nil && !errors.Is(err, agent.CodeNotFound):
 		return seen{}, err
 	// An earlier attempt at the same write has succeeded.
 	case !gone && stored.Fence == h.Fence:

@@ -45,12 +45,16 @@ func (l *Log) Store() Store { return l.store }
 
 // Head returns the head of a session that has a log, or that was imported. Otherwise it
 // returns [agent.CodeNotFound], also if a run has started and stored nothing. With that
-// error it returns the version and fence from which a first write continues. A head of
-// another version is [agent.CodeIncompatible].
+// error it returns the version and fence from which a first write continues, and neither for
+// a session that is being deleted: until that is done, a write to it is [agent.CodeStale], see
+// [Log.Vacate]. A head of another version is [agent.CodeIncompatible].
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
 	if err == nil {
 		err = h.sound()
+	}
+	if err == nil && h.Deleting {
+		return Head{Session: session, Deleting: true}, agent.Errorf(agent.CodeNotFound, "session %s is being deleted, or its deletion was cut short: deleting it again, or starting a run in it, deletes the rest", session)
 	}
 	// Such a head exists only so that a run that starts with no log can be found again.
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {

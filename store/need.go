@@ -46,7 +46,7 @@ func (l *Log) needsOf(ctx context.Context, tag, session string, young time.Time,
 // own adds what the session itself needs.
 func (n *needs) own(ctx context.Context, session string) error {
 	h, err := n.store.Head(ctx, session)
-	if errors.Is(err, agent.CodeNotFound) {
+	if errors.Is(err, agent.CodeNotFound) || h.Deleting { // its chunks are being deleted
 		return nil
 	}
 	if err == nil {

@@ -117,6 +117,9 @@ type Head struct {
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
+	// Retention is how long the session is kept after its last run, by the agent of that run;
+	// zero means forever.
+	Retention agent.Duration `json:"retention,omitempty"`
 	// Imported is the id of the export that the session came with; empty if it began
 	// here. It stays for the session's life, so that no export is used twice.
 	Imported string `json:"imported,omitempty"`
@@ -128,11 +131,27 @@ type Head struct {
 	// nothing yet. Runs that were terminated are looked for among them. A head with
 	// nothing but claims is of a session without a log, see [Log.Head].
 	Claims []string `json:"claims,omitempty"`
+	// Deleting means that a deletion has begun and takes the head last. Nobody continues from such
+	// a head, see [Log.Head] and [Log.Vacate].
+	Deleting bool `json:"deleting,omitempty"`
 	// Memory is what an agent keeps over sessions, in a head of its own: see [Memory].
 	Memory *memoryState `json:"memory,omitempty"`
 	// Encrypted is the whole head, encrypted. The other fields then have only the
 	// envelope; see [Encrypt].
 	Encrypted []byte `json:"encrypted,omitempty"`
+}
+
+// DeleteAfter returns the time after which the session may be deleted: its retention after the
+// end of its last run. It is zero if the session is kept forever, or if that run has not ended.
+// If a deletion of the session was cut short, that time is over.
+func (h Head) DeleteAfter() time.Time {
+	if h.Deleting {
+		return h.Updated
+	}
+	if h.Retention <= 0 || !h.Status.Ended() || h.Import != "" {
+		return time.Time{}
+	}
+	return h.Updated.Add(time.Duration(h.Retention))
 }
 
 // envelope returns the head without the parts that are encrypted.

@@ -89,16 +89,3 @@ func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byt
 	}
 	return nil
 }
-
-// forgetSecrets deletes the secrets of a session.
-func forgetSecrets(ctx context.Context, s Store, session string) error {
-	for c, err := range s.Chunks(ctx, vaultPrefix(session)) {
-		if err != nil {
-			return err
-		}
-		if _, err := s.DeleteChunk(ctx, c.Name, time.Now().Add(clocks)); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -125,17 +125,31 @@ func (v *View) State() map[string]json.RawMessage { return state(v.events) }
 
 func state(events []agent.Event) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
-	for _, e := range KnownEvents(events) {
+	line := KnownEvents(events)
+	for i, e := range line {
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:
 			clear(out)
+		case e.Started != nil && (i+1 == len(line) || line[i+1].Forked == nil):
+			dropScratch(out, e.Started)
 		case e.Migrated != nil:
 			out = maps.Clone(e.Migrated.State)
+			if i > 0 && line[i-1].Started != nil { // at a run's start the migration has the state of the run before
+				dropScratch(out, line[i-1].Started)
+			}
 		case e.Snapshot != nil:
 			put(out, e.Snapshot.StateChanges)
 		}
 	}
 	return out
+}
+
+// dropScratch deletes what an earlier run kept for itself alone. A fork and an imported run continue
+// another run, and keep it.
+func dropScratch(state map[string]json.RawMessage, s *agent.Started) {
+	if s.Spec != nil && s.Imported == nil {
+		maps.DeleteFunc(state, func(key string, _ json.RawMessage) bool { return !s.Spec.PersistsState(key) })
+	}
 }
 
 // put sets keys; null deletes one.

@@ -69,6 +69,9 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 		if err := h.sound(); err != nil {
 			return faultOf(h.Session, "", err), nil
 		}
+		if h.Deleting { // a part of it is gone already
+			return nil, nil
+		}
 		at, err := c.chain(ctx, h.Digest)
 		if err == nil && h.Memory != nil {
 			at, err = c.memory(ctx, h)

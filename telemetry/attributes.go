@@ -20,16 +20,32 @@ const (
 	// skipped.
 	outcomeKey = attribute.Key("fermata.outcome")
 
-	suspensionKey = attribute.Key("fermata.suspension")
+	// suspensionKey and those up to expiresKey are only on the span of a suspension.
+	suspensionKey = attribute.Key("fermata.suspension.id")
 	kindKey       = attribute.Key("fermata.suspension.kind")
 	initiatorKey  = attribute.Key("fermata.suspension.initiator")
 	causeKey      = attribute.Key("fermata.suspension.cause")
 	// conditionsKey is whether times or events can end the suspension.
 	conditionsKey = attribute.Key("fermata.suspension.conditions")
 	// waitsForKey is what the suspension waits for, in the words of listings. requestsKey
-	// has the ids of its requests. What is asked, and whom, is on no span.
+	// has the ids of its requests. What is asked, and whom, is only in the texts.
 	waitsForKey = attribute.Key("fermata.suspension.waits_for")
 	requestsKey = attribute.Key("fermata.suspension.requests")
+	expiresKey  = attribute.Key("fermata.suspension.expires")
+
+	// The texts of a suspension, see [Options.SuspensionTexts]. Those of requests have one
+	// element for each request, in the order of requestsKey.
+	reasonKey    = attribute.Key("fermata.suspension.reason")
+	textsKey     = attribute.Key("fermata.suspension.texts")
+	contextsKey  = attribute.Key("fermata.suspension.contexts")
+	choicesKey   = attribute.Key("fermata.suspension.choices")
+	stepsKey     = attribute.Key("fermata.suspension.steps")
+	toolsKey     = attribute.Key("fermata.suspension.tools")
+	argumentsKey = attribute.Key("fermata.suspension.arguments")
+	approversKey = attribute.Key("fermata.suspension.approvers")
+	matchesKey   = attribute.Key("fermata.suspension.matches")
+	heldByKey    = attribute.Key("fermata.suspension.held_by")
+	heldForKey   = attribute.Key("fermata.suspension.held_for")
 
 	resumedKey      = attribute.Key("fermata.resumed.suspension")
 	resumedCauseKey = attribute.Key("fermata.resumed.cause")

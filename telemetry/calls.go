@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Model implements [observe.Observer]. It is a [model.Middleware].
+// Model implements [observe.CallObserver]. It is a [model.Middleware].
 func (t *Telemetry) Model(next model.Model) model.Model { return observed{next, t} }
 
 type observed struct {
@@ -124,7 +124,7 @@ func providerFault(err error) string {
 	return ""
 }
 
-// Tool implements [observe.Observer].
+// Tool implements [observe.CallObserver].
 func (t *Telemetry) Tool(ctx context.Context, call *tool.Call, at agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
 	began := time.Now()
 	who := executing(call.Tool)

@@ -206,8 +206,8 @@ func TestACallOfTheUsersOwn(t *testing.T) {
 			require.Empty(t, p.spans.GetSpans(), "an activity of ours has told of this call")
 			done.Outside = &observe.OutsideCall{Kind: agent.TemporalActivity, Began: began, GaveUp: c.gaveUp}
 			done.Event.Seq++
-			p.Event(done)
-			p.Event(done)
+			p.Event(t.Context(), done)
+			p.Event(t.Context(), done)
 			s := p.only(t)
 			require.Equal(t, "execute_tool charge", s.Name)
 			require.Equal(t, where.Traceparent("01a1")[:52], traceparent(s.Parent))
@@ -226,7 +226,7 @@ func TestACallOfTheUsersOwn(t *testing.T) {
 			}
 			require.Equal(t, want, attrs(s.Attributes))
 			require.Equal(t, map[string]float64{of: 1}, p.sums(t)["gen_ai.client.operation.duration"])
-			again.Event(done)
+			again.Event(t.Context(), done)
 			require.Equal(t, s.SpanContext.SpanID(), again.only(t).SpanContext.SpanID())
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 )
 
 // inPrometheus are the names that Prometheus has for all that is counted: of metrics, and
@@ -77,6 +78,8 @@ func TestTheDashboard(t *testing.T) {
 	require.NoError(t, p.ask(t.Context(), reply(agent.Usage{Input: 1, Output: 1})))
 	_, over := p.Tool(t.Context(), call("pay"), where)
 	over(agent.CallFailed)
+	p.Gap(t.Context(), observe.Gap{Session: "trip-42", Run: "01a1", From: 8, To: 9, Events: 2})
+	require.Equal(t, map[string]float64{"": 2}, p.sums(t)["fermata.observer.lost"])
 	names, labels := inPrometheus(t, p)
 
 	raw, err := os.ReadFile("../docs/grafana/fermata.json")

@@ -19,13 +19,13 @@ type instruments struct {
 	duration metric.Float64Histogram
 	tokens   metric.Int64Histogram
 
-	stints, ends, suspensions, turns metric.Int64Counter
+	stints, ends, suspensions, turns, lost metric.Int64Counter
 
 	cost metric.Float64Counter
 }
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
-	var errs [7]error
+	var errs [8]error
 	// The bounds are those of the convention.
 	i.duration, errs[0] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long an attempt at a model call or a tool call took."),
@@ -38,6 +38,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.suspensions, errs[4] = m.Int64Counter("fermata.suspensions", metric.WithUnit("{suspension}"), metric.WithDescription("Runs that suspended, by why."))
 	i.turns, errs[5] = m.Int64Counter("fermata.turns", metric.WithUnit("{turn}"), metric.WithDescription("Turns that were started."))
 	i.cost, errs[6] = m.Float64Counter("fermata.cost", metric.WithUnit("{USD}"), metric.WithDescription("What model calls cost, in USD, where the price is known."))
+	i.lost, errs[7] = m.Int64Counter("fermata.observer.lost", metric.WithUnit("{event}"), metric.WithDescription("Events of runs of which spans and metrics are missing: telemetry was too slow."))
 	return i, errors.Join(errs[:]...)
 }
 

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -13,8 +12,13 @@ import (
 	"github.com/fermata-agents/fermata/observe"
 )
 
+// Gap implements [observe.Observer]: it counts the lost events. Their spans are lost with them.
+func (t *Telemetry) Gap(_ context.Context, g observe.Gap) {
+	t.meters.lost.Add(context.Background(), g.Events)
+}
+
 // Event implements [observe.Observer].
-func (t *Telemetry) Event(s observe.RunEvent) {
+func (t *Telemetry) Event(_ context.Context, s observe.RunEvent) {
 	// A lost task is run again, and its events must not count twice.
 	if again, _ := t.seen.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
 		return
@@ -38,47 +42,6 @@ func (t *Telemetry) Event(s observe.RunEvent) {
 	}
 }
 
-func (t *Telemetry) suspended(s observe.RunEvent, of metric.AddOption) {
-	const outcome = string(agent.StatusSuspended)
-	t.turn(s, outcome)
-	var with []attribute.KeyValue
-	if v := s.Event.Suspension; v != nil {
-		kind, by := kindKey.String(string(v.Kind)), initiatorKey.String(string(v.Initiator))
-		t.meters.suspensions.Add(context.Background(), 1, of, metric.WithAttributes(kind, by))
-		with = []attribute.KeyValue{suspensionKey.String(v.ID), kind, by, causeKey.String(v.Cause), conditionsKey.Bool(v.Conditions != nil)}
-		what, ids := waitsFor(v)
-		with = append(with, waitsForKey.StringSlice(what), requestsKey.StringSlice(ids))
-	}
-	t.segment(s, outcome, "", with)
-}
-
-// waitsFor returns what a suspension waits for, without duplicates, and the ids of its
-// requests.
-func waitsFor(v *agent.Suspension) (what, ids []string) {
-	add := func(one string) {
-		if !slices.Contains(what, one) {
-			what = append(what, one)
-		}
-	}
-	for _, r := range v.Requests {
-		ids = append(ids, r.ID)
-		add(string(r.Type))
-	}
-	if v.Conditions != nil {
-		for _, c := range v.Conditions.List() {
-			if c.Event != nil {
-				add("topic:" + c.Event.Topic)
-			} else {
-				add("time")
-			}
-		}
-	}
-	if len(v.Holds) > 0 {
-		add("held")
-	}
-	return what, ids
-}
-
 func (t *Telemetry) ended(s observe.RunEvent, of metric.AddOption) {
 	outcome, failed := ends[s.Event.Type], ""
 	with := []attribute.KeyValue{outcomeKey.String(outcome)}
@@ -91,7 +54,7 @@ func (t *Telemetry) ended(s observe.RunEvent, of metric.AddOption) {
 	if s.TraceSegment.Over { // what it suspended is exported; its end is a segment of its own
 		s.TraceSegment = agent.TraceSegment{Trace: agent.Trace{Segment: s.Event.Seq}, After: s.TraceSegment.SegmentTraceparent(s.Run), Began: s.Event.Time}
 	}
-	t.segment(s, outcome, failed, nil)
+	t.segment(s, outcome, failed)
 }
 
 var ends = map[agent.EventType]string{
@@ -112,7 +75,7 @@ func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
 }
 
 // segment exports the segment that is over.
-func (t *Telemetry) segment(s observe.RunEvent, outcome, failed string, with []attribute.KeyValue) {
+func (t *Telemetry) segment(s observe.RunEvent, outcome, failed string) {
 	from := s.TraceSegment.Began
 	// A run may end before its first segment has begun. Then its outcome has the start.
 	if o := s.Event.Outcome; from.IsZero() && o != nil {
@@ -121,7 +84,7 @@ func (t *Telemetry) segment(s observe.RunEvent, outcome, failed string, with []a
 	if from.IsZero() {
 		from = s.Event.Time
 	}
-	with = append(append(with, invoking(s.Agent)...), whose(s)[1:]...)
+	with := append(invoking(s.Agent), whose(s)[1:]...)
 	with = append(with, outcomeKey.String(outcome), provider(s.Model), semconv.GenAIRequestModel(bare(s.Model)))
 	made := span{
 		own: s.TraceSegment.SegmentTraceparent(s.Run), parent: s.TraceSegment.Parent, agent: s.Agent, name: invoke(s.Agent), from: from, to: s.Event.Time, with: with, failed: failed,

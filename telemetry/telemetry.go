@@ -22,13 +22,14 @@ const scope = "github.com/fermata-agents/fermata/telemetry"
 type Telemetry struct {
 	tracer trace.Tracer // nil: no spans
 	meters instruments
+	texts  bool // see Options.SuspensionTexts
 	// seen has the events that were received, and kept which traces are sampled. A
 	// workflow task that was lost is run again, and repeats its events.
 	seen *lru.Cache[event, struct{}]
 	kept *lru.Cache[trace.TraceID, bool]
 }
 
-var _ observe.Observer = (*Telemetry)(nil)
+var _ observe.CallObserver = (*Telemetry)(nil)
 
 // event identifies an event of a run.
 type event struct {
@@ -39,13 +40,23 @@ type event struct {
 // remembered is the size of both caches.
 const remembered = 8192
 
+// Options configures a [Telemetry]; nil means all defaults.
+type Options struct {
+	// SuspensionTexts adds what a suspension says to its span: questions with their context
+	// and choices, the arguments of calls that wait for approval, approvers, reasons, who
+	// holds the run, and the schemas of awaited events. These may contain secrets, and
+	// whoever reads the traces reads them. The spans have the first 1024 bytes of each text,
+	// and 32 texts of a kind. False adds nothing. Answers are never in a span.
+	SuspensionTexts bool
+}
+
 // New returns an observer for a tracer provider and a meter provider; either may be nil.
 // The tracer provider needs the ids of [IDs]; without them the error is
-// [agent.CodeNotSetUp]. It should export in batches, since a worker waits for the end of
-// each span. Both providers stay the caller's: flush and shut them down when the worker
+// [agent.CodeNotSetUp]. It should export in batches, since a model or tool call waits for the
+// end of its span. Both providers stay the caller's: flush and shut them down when the worker
 // has stopped.
-func New(tracers trace.TracerProvider, meters metric.MeterProvider) (*Telemetry, error) {
-	t := &Telemetry{}
+func New(tracers trace.TracerProvider, meters metric.MeterProvider, o *Options) (*Telemetry, error) {
+	t := &Telemetry{texts: o != nil && o.SuspensionTexts}
 	var err error
 	if t.seen, err = lru.New[event, struct{}](remembered); err != nil {
 		return nil, agent.Errorf(agent.CodeInternal, "making telemetry: %w", err)

@@ -37,17 +37,20 @@ type serverBackend struct {
 	client    *client.Client
 	person    *personState
 	sessions  []string // the sessions that were started here
+	patience  time.Duration
+	workers   workers
 }
 
 func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBackend {
 	t.Helper()
 	p := &serverBackend{
-		temporal: o.Server, namespace: o.namespace(), person: o.Person.newState(),
+		temporal: o.Server, namespace: o.namespace(), patience: patient, person: o.Person.newState(),
 		client: client.New(o.Server, &client.Options{TaskQueue: own.TaskQueue, Store: own.Store}),
 	}
 	if o.Crash == nil {
-		t.Cleanup(startWorker(t, o.Server, own).Stop)
+		t.Cleanup(p.startWorker(t, o.Server, own).Stop)
 	} else {
+		p.patience = 3 * patient // the server repeats what died with the worker after up to a minute
 		p.startMortalWorkers(t, own, o)
 		t.Cleanup(func() {
 			if o.Crash.Step > 0 && !o.Crash.Happened() && !o.Crash.tooShort() && !t.Failed() {
@@ -60,11 +63,12 @@ func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBack
 }
 
 // startWorker starts a worker.
-func startWorker(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker {
+func (p *serverBackend) startWorker(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker {
 	t.Helper()
 	w, err := worker.New(c, own)
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
+	p.workers.add(w)
 	return w
 }
 
@@ -80,7 +84,7 @@ func (p *serverBackend) startMortalWorkers(t testing.TB, own *worker.Options, o 
 		// A killed process does not wait for its calls either.
 		o.WorkerStopTimeout = time.Millisecond
 	}
-	first := startWorker(t, c, &doomed)
+	first := p.startWorker(t, c, &doomed)
 	over, stop := context.WithCancel(context.Background())
 	gone := make(chan struct{})
 	go func() {
@@ -100,6 +104,7 @@ func (p *serverBackend) startMortalWorkers(t testing.TB, own *worker.Options, o 
 			t.Errorf("starting a worker after the crash: %v", err)
 			return
 		}
+		p.workers.add(next)
 		<-over.Done()
 		next.Stop()
 	}()
@@ -123,7 +128,7 @@ const patient = 2 * time.Minute
 // wait waits until the run is suspended or has ended, while the person answers it and the
 // runs below it. A run that waits for children counts as suspended once all of them are.
 func (p *serverBackend) wait(ctx context.Context, session string) (*agent.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, patient)
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -350,7 +355,7 @@ func (p *serverBackend) clock(ctx context.Context, run *client.Run) (c clock, er
 
 // forward lets time pass for one run, and waits until it has done what became due.
 func (p *serverBackend) forward(ctx context.Context, run *client.Run, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patient)
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	c, err := p.clock(ctx, run)
 	if err != nil {

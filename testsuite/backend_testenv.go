@@ -44,6 +44,9 @@ func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person, activities ma
 // start starts a run once the previous one in the session has ended, and after all the
 // time that has passed in the Env.
 func (r *testEnvBackend) start(ctx context.Context, session, name, text string, o *client.StartOptions) error {
+	if o.EndWith != nil { // its time is the program's, and the environment's is another
+		return agent.Errorf(agent.CodeInvalidInput, "EndWith needs a server: set Options.Server, or call Cancel where the context would be done").WithPath("end_with")
+	}
 	begin := time.Now()
 	// The session's clock never goes back, although each run has its own environment.
 	for _, p := range r.runs {

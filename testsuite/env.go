@@ -27,8 +27,8 @@ type Options struct {
 	// replaces TaskQueue by its own and leaves Deployment empty. Without a Store it uses
 	// a folder of the test, and without a Logger it logs nothing.
 	Worker *worker.Options
-	// Model answers instead of every model that an agent names; usually a [Script]. The
-	// price and window are still those of Worker.Models. Nil means that Worker.Models are
+	// Model answers instead of every model that an agent or one of its judges names; usually a
+	// [Script]. The price and window are still those of Worker.Models. Nil means that Worker.Models are
 	// called.
 	Model model.Model
 	// Person answers the requests of runs; nil means that only the test does.
@@ -78,6 +78,7 @@ type backend interface {
 	status(ctx context.Context, session string) (agent.RunStatus, error)
 	send(ctx context.Context, session string, c agent.Command) (agent.Ack, error)
 	skip(ctx context.Context, d time.Duration) error
+	drain(ctx context.Context) error
 }
 
 // New returns an Env for the time of a test. If the options do not fit together, the test
@@ -121,8 +122,14 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	if o.Model != nil {
 		own.Models = map[string]model.Model{}
 		for _, a := range own.Agents {
-			// The name alone decides: fallbacks are replaced, too.
-			for _, name := range append([]string{a.Model}, a.Fallbacks...) {
+			// The name alone decides: fallbacks and judges' models are replaced, too.
+			names := append([]string{a.Model}, a.Fallbacks...)
+			for _, k := range a.Checks() {
+				if k.Judge != nil && k.Judge.Model != "" {
+					names = append(names, k.Judge.Model)
+				}
+			}
+			for _, name := range names {
 				own.Models[name] = replacementModel{o.Model, known(o.Worker.Models, name)}
 			}
 		}
@@ -165,7 +172,8 @@ func inQueue(r rune) rune {
 }
 
 // Start starts a run; o may be nil. Without a session in o, each run gets a new one:
-// "session-1", "session-2" and so on, with a unique suffix on a server.
+// "session-1", "session-2" and so on, with a unique suffix on a server. EndWith needs a
+// server.
 func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	s.t.Helper()
 	with := client.StartOptions{}

@@ -36,21 +36,52 @@ type RehearsedStep struct {
 // Do runs the code of a step of the flow's own (flow.Do), and returns its result. If the code adds
 // files (tool.Call.AddFile), the result is a flow.WithFiles[any]. Their bytes are not kept, and neither
 // are artifacts that the code saves.
-func (s RehearsedStep) Do(ctx context.Context) (any, error) {
+//
+// answers are what comes to the code's own questions and waits (flow.AskIn, flow.WaitIn), in their order:
+// a text or any value for a question, a flow.Event for a wait, or an agent.ToolAnswer, such as a declined
+// one. As in a run, the code begins again with each. If it asks for more, the error is an [ErrOpen] with
+// the question.
+func (s RehearsedStep) Do(ctx context.Context, answers ...any) (any, error) {
 	if s.do == nil {
 		return nil, fmt.Errorf("step %s has no code of its own", s.Path)
 	}
-	call := tool.Call{ID: s.Path, Key: s.Path, Tool: s.Tool, Attempt: 1}
-	h, _ := hooks(call)
-	text, err := s.do(ctx, call.With(h))
-	var files []agent.File
-	for _, p := range h.Files() {
-		files = append(files, *p.File)
+	var known []agent.ToolAnswer
+	for {
+		call := tool.Call{ID: s.Path, Key: s.Path, Tool: s.Tool, Attempt: 1}
+		h, _ := hooks(call)
+		h.Answers, h.Waits = known, true
+		text, err := s.do(ctx, call.With(h))
+		if q := h.Question; q != nil {
+			if len(answers) == 0 {
+				return nil, fmt.Errorf("%w: step %s asks: %s", ErrOpen, s.Path, q.Text)
+			}
+			a, err := answerOf(*q, answers[0])
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", s.Path, err)
+			}
+			known, answers = append(known, a), answers[1:]
+			continue
+		}
+		var files []agent.File
+		for _, p := range h.Files() {
+			files = append(files, *p.File)
+		}
+		if len(files) == 0 || err != nil {
+			return json.RawMessage(text), err
+		}
+		return flow.WithFiles[any]{Value: json.RawMessage(text), Files: files}, nil
 	}
-	if len(files) == 0 || err != nil {
-		return json.RawMessage(text), err
+}
+
+// answerOf returns a value as the answer to a question.
+func answerOf(q agent.ToolQuestion, v any) (a agent.ToolAnswer, err error) {
+	if said, ok := v.(agent.ToolAnswer); ok {
+		a = said
+	} else if a.Text, err = value.Text(v); q.Until != nil {
+		a.Text, a.Data = "", json.RawMessage(a.Text)
 	}
-	return flow.WithFiles[any]{Value: json.RawMessage(text), Files: files}, nil
+	a.Name, a.Digest = q.Name, q.Digest
+	return a, err
 }
 
 // ErrOpen is what the function of a [Rehearse] returns for a step that gets no result.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +24,7 @@ import (
 // A Script is safe for concurrent use.
 type Script struct {
 	file file
+	info model.Info
 
 	mu       sync.Mutex
 	failed   map[string]int // failures that were returned, by conversation and place
@@ -172,8 +172,21 @@ func newScript(f file) (*Script, error) {
 	return &Script{file: f, failed: map[string]int{}}, nil
 }
 
+// WithInfo returns the script with what is known of its model, such as a price, or a window beyond
+// which the conversation is compacted. It may take the files that a script takes, whatever info says.
+// Call it before the script is used.
+func (s *Script) WithInfo(info model.Info) *Script {
+	s.info = info
+	return s
+}
+
 // Info implements [model.Model].
 func (s *Script) Info(string) model.Info {
+	if !s.info.IsZero() {
+		info := s.info
+		info.Files, info.ResultFiles = scriptFiles, scriptResultFiles
+		return info
+	}
 	usd := func(v float64) agent.USD { return agent.USD(v * float64(agent.Dollar)) }
 	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles, ResultFiles: scriptResultFiles}
 }
@@ -190,7 +203,7 @@ func (s *Script) Requests() []model.Request {
 
 // Generate implements [model.Model].
 func (s *Script) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
-	place, turn := placeOf(req.Messages)
+	place, turn := placeOf(req)
 	r, failure, err := s.take(req, place, turn)
 	if err != nil {
 		return nil, err
@@ -230,7 +243,7 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 
 func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 	// A retried call lacks the note, so the message before it must choose the same reply.
-	said := withoutNotebook(req.Messages)
+	said := withoutRecited(req.Messages)
 	for _, last := range []string{lastText(said), lastText(withoutNotes(said))} {
 		for _, r := range s.file.Rules {
 			if r.match.MatchString(last) {
@@ -242,22 +255,6 @@ func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 		return s.file.Replies[turn], true
 	}
 	return Reply{}, false
-}
-
-// summary is the script's own summary of a conversation. It contains how many replies
-// were given, so that the next one can be found.
-const summary = "Summed up: %d replies of the script were given."
-
-var summed = regexp.MustCompile(`Summed up: (\d+) replies of the script`)
-
-// asksForSummary reports whether the runtime wants a summary to continue from. A request
-// for a handoff has an output schema, and does not count.
-func asksForSummary(req *model.Request) bool {
-	if len(req.Messages) == 0 || len(req.Output) > 0 {
-		return false
-	}
-	last := req.Messages[len(req.Messages)-1]
-	return last.Note == agent.NoteSummary && !summed.MatchString(last.Text())
 }
 
 // play emits the reply piece by piece, and returns it.
@@ -316,25 +313,6 @@ func (r Reply) usage(req *model.Request, text string) agent.Usage {
 	// At least one token: no usage at all would mean that the provider does not report
 	// it.
 	return agent.Usage{Input: int64(max(1, in/bytesPerToken)), Output: int64(len(text)/bytesPerToken + len(r.Calls)*10)}
-}
-
-// placeOf returns which conversation it is, and how many replies the model has given in
-// it. Replies that were useless or were summarized count too.
-func placeOf(messages []agent.Message) (place string, turn int) {
-	first := ""
-	for _, m := range messages {
-		if first == "" {
-			first = m.Text()
-		}
-		switch given := summed.FindStringSubmatch(m.Text()); {
-		case m.Role == agent.RoleAssistant, m.Note == agent.NoteRetry:
-			turn++
-		case m.Note == agent.NoteSummary && given != nil:
-			turn, _ = strconv.Atoi(given[1])
-		}
-	}
-	// The first message and the turn: retries of one call have the same place.
-	return fmt.Sprintf("%s#%d", first, turn), turn
 }
 
 // lastText returns the text of the last message.

@@ -191,6 +191,9 @@ func TestWhatFailsATest(t *testing.T) {
 		"should be suspended, but it has ended": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(testsuite.Reply{Text: "Hi."})}).Start("payer", "go", nil).Suspended()
 		},
+		"EndWith needs a server": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", &client.StartOptions{EndWith: &client.EndWith{Context: t.Context()}})
+		},
 		"Crash needs": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Crash: &testsuite.Crash{}})
 		},

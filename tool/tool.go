@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -32,13 +33,18 @@ type Call struct {
 	// Attempt counts from 1.
 	Attempt   int
 	Arguments json.RawMessage
+	// Workspace is the name of the workspace that the call's sub-agent has for itself, and Env are its
+	// environment variables; empty for the worker's workspace. workspace.Workspace.Dir finds the
+	// directory.
+	Workspace string
+	Env       map[string]string
 
 	hooks *toolcall.Hooks // nil for a call that the runtime did not make
-	asked int             // answers that Ask has returned
+	used  []bool          // which of the hooks' answers a question has taken
 }
 
 // With returns the call, connected to the runtime. Only the runtime calls it.
-func (c Call) With(h *toolcall.Hooks) *Call { c.hooks = h; return &c }
+func (c Call) With(h *toolcall.Hooks) *Call { c.hooks, c.used = h, nil; return &c }
 
 // connected returns the call's hooks, never nil.
 func (c *Call) connected() *toolcall.Hooks {
@@ -185,7 +191,8 @@ func (unknown) Is(target error) bool { return target == ErrUnknown }
 func (u unknown) Unwrap() error { return u.error }
 
 func schemaFor[In any]() (json.RawMessage, *jsonschema.Resolved, error) {
-	schema, err := jsonschema.For[In](nil)
+	// Otherwise a json.RawMessage would be a list of bytes.
+	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,32 +14,50 @@ import (
 // addChecks finds the tools and the judges of an agent's checks. Agents are found when all are known.
 func addChecks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	spec := &a.Spec
-	if len(spec.Verify.Checks) == 0 {
+	if len(spec.Checks()) == 0 {
 		return nil
 	}
-	if spec.Flow {
+	if spec.Flow && len(spec.Verify.Checks) > 0 {
 		return []error{agent.Errorf(agent.CodeInvalidInput, "agent %s: verify is for agents with a model; a flow's function checks its own result", spec.Name).WithPath("verify")}
 	}
-	spec.Verify.Checks = slices.Clone(spec.Verify.Checks)
-	for i := range spec.Verify.Checks {
-		k := &spec.Verify.Checks[i]
-		where := fmt.Sprintf("agent %s: verify.checks[%d]", spec.Name, i)
+	if spec.Flow && len(spec.Hooks.BeforeRun.Checks) > 0 {
+		return []error{agent.Errorf(agent.CodeInvalidInput, "agent %s: hooks.before_run is for agents with a model; a flow's function checks its own input", spec.Name).WithPath("hooks.before_run")}
+	}
+	spec.EditChecks(func(p agent.CheckPoint, i int, k *agent.Check) {
+		where := fmt.Sprintf("agent %s: %s", spec.Name, p.Path(i))
 		var err error
 		switch k.Kind() {
 		case agent.CheckByTool, agent.CheckByCommand:
-			err = addCheckTool(k, d)
+			err = addCheckTool(p, k, d)
 		case agent.CheckByJudge:
-			err = addJudge(a, d, k.Judge.Model)
+			err = d.AddJudge(spec, k.Judge.Model)
 		}
 		if err != nil {
-			faults = append(faults, durable.Within(where, err).WithPath("verify"))
+			faults = append(faults, durable.Within(where, err).WithPath(string(p)))
 		}
-	}
+	})
 	return faults
 }
 
+// checkCompactor checks the tool of a custom compaction: the runtime itself calls it, with what models
+// and tools have said.
+func checkCompactor(spec agent.Spec, d *activities.Activities) error {
+	name := spec.Compaction.Tool
+	if name == "" {
+		return nil
+	}
+	t, ok := d.Tools[name]
+	if !ok {
+		return agent.Errorf(agent.CodeUnknownTool, "agent %s: compaction.tool: tool %q is not known; the worker has %s", spec.Name, name, names(d.Tools)).WithPath("compaction.tool")
+	}
+	if s := d.ToolSpec(t.Spec()); s.Approval != nil || !s.ReadOnly || s.Temporal != nil {
+		return agent.Errorf(agent.CodeInvalidInput, "agent %s: compaction.tool: %s must be a read-only function that needs no approval: nobody is asked, and it gets what a model wrote", spec.Name, name).WithPath("compaction.tool")
+	}
+	return nil
+}
+
 // addCheckTool finds the tool of a check, and how long it may take.
-func addCheckTool(k *agent.Check, d *activities.Activities) error {
+func addCheckTool(p agent.CheckPoint, k *agent.Check, d *activities.Activities) error {
 	name := k.ToolName()
 	t, ok := d.Tools[name]
 	if !ok {
@@ -47,10 +65,13 @@ func addCheckTool(k *agent.Check, d *activities.Activities) error {
 		if source, _, is := strings.Cut(name, tool.Separator); is && d.Sources[source] != nil {
 			return nil
 		}
+		if slices.Contains(ownNames, name) {
+			return agent.Errorf(agent.CodeInvalidInput, "%s belongs to the runtime: a model or a flow calls it, and nothing else; name a tool of the worker", name)
+		}
 		return agent.Errorf(agent.CodeUnknownTool, "tool %q is not known; the worker has %s", name, names(d.Tools))
 	}
 	spec := d.ToolSpec(t.Spec())
-	if err := k.MayCall(spec); err != nil {
+	if err := k.MayCall(p, spec); err != nil {
 		return err
 	}
 	switch {
@@ -62,43 +83,28 @@ func addCheckTool(k *agent.Check, d *activities.Activities) error {
 	return nil
 }
 
-// addJudge finds the model of a judge, and its price.
-func addJudge(a *activities.Agent, d *activities.Activities, name string) error {
-	if name == "" {
-		name = a.Spec.Model
-	}
-	m, err := d.Model(name)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(a.Spec.Judges, func(j agent.ModelPrice) bool { return j.Model == name }) {
-		return nil
-	}
-	price := m.Info(m.Name).Price
-	a.Spec.Judges = append(a.Spec.Judges, agent.ModelPrice{Model: name, Price: price})
-	if price == (agent.Price{}) && name != a.Spec.Model && !slices.Contains(a.Spec.Unpriced, name) {
-		a.Spec.Unpriced = append(a.Spec.Unpriced, name)
-		if a.Spec.Limits.CostUSD > 0 {
-			return agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known; give the model a price", name)
-		}
-	}
-	return nil
-}
-
 // checkVerifiers checks that the agents exist that check answers, and that they may use their tools.
 func checkVerifiers(d *activities.Activities, a activities.Agent) (faults []error) {
-	for i, k := range a.Spec.Verify.Checks {
-		if k.Agent == "" {
-			continue
-		}
-		below, ok := d.Agents[k.Agent]
-		if !ok {
-			faults = append(faults, agent.Errorf(agent.CodeUnknownAgent, "agent %s: verify.checks[%d]: there is no agent %q; the worker has %s", a.Spec.Name, i, k.Agent, names(d.Agents)).WithPath("verify"))
-			continue
-		}
-		if lacks := beyond(a, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); len(lacks) > 0 {
-			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: verify.checks[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", a.Spec.Name, i, k.Agent, a.Spec.Name, strings.Join(lacks, ", ")).WithPath("verify"))
+	for _, p := range agent.CheckPoints() {
+		for i, k := range a.Spec.ChecksAt(p) {
+			if err := checkVerifier(d, a, p.Path(i), k); err != nil {
+				faults = append(faults, err.WithPath(string(p)))
+			}
 		}
 	}
 	return faults
+}
+
+func checkVerifier(d *activities.Activities, a activities.Agent, path string, k agent.Check) *agent.Error {
+	if k.Agent == "" {
+		return nil
+	}
+	below, ok := d.Agents[k.Agent]
+	if !ok {
+		return agent.Errorf(agent.CodeUnknownAgent, "agent %s: %s: there is no agent %q; the worker has %s", a.Spec.Name, path, k.Agent, names(d.Agents))
+	}
+	if lacks := beyond(a, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); len(lacks) > 0 {
+		return agent.Errorf(agent.CodeInvalidInput, "agent %s: %s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", a.Spec.Name, path, k.Agent, a.Spec.Name, strings.Join(lacks, ", "))
+	}
+	return nil
 }

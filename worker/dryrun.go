@@ -18,7 +18,8 @@ import (
 
 // DryRun returns what a run would be that a worker with these options starts in a new session.
 // It starts no run, calls no model and needs no server and no store. It asks the tool sources
-// of the agent for their tools, as a run does when it begins. The start's input has texts, and
+// of the agent for their tools, as a run does when it begins. It makes no check of
+// hooks.before_run, and takes the task as accepted. The start's input has texts, and
 // no files. The errors are those with which the run would fail before its first turn.
 func DryRun(ctx context.Context, o *Options, start agent.Start) (*agent.Preview, error) {
 	d, err := o.fit()
@@ -48,6 +49,9 @@ func DryRun(ctx context.Context, o *Options, start agent.Start) (*agent.Preview,
 	}
 	return m.preview(ctx), nil
 }
+
+// accepted is the verdict that a look assumes of a check of hooks.before_run.
+const accepted = `{"verdict":"accept"}`
 
 // dryMachine steps the machine up to its first request, so that the preview is what a run
 // would do and no copy of it.
@@ -80,6 +84,11 @@ func (m *dryMachine) perform(e loop.Effect) {
 	switch e := e.(type) {
 	case loop.Open:
 		spec := m.agent.Spec
+		if e.Judge != nil {
+			if m.err = m.d.WithJudge(&spec, *e.Judge); m.err != nil {
+				return
+			}
+		}
 		m.step(loop.Opened{Spec: &spec, Sources: m.agent.Sources})
 	case loop.List:
 		out, err := m.d.ListTools(m.ctx, e.ListArgs)
@@ -88,6 +97,10 @@ func (m *dryMachine) perform(e loop.Effect) {
 			return
 		}
 		m.step(loop.Listed{Tools: out.Tools, Instructions: out.Instructions, Left: out.Left})
+	case loop.CallTool:
+		if e.Check != nil && e.Check.Point == agent.PointBeforeRun { // nothing is asked: a look takes the task as accepted
+			m.step(loop.ToolReturned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: accepted}})
+		}
 	case loop.CallModel:
 		m.asked, m.order = true, e.Skills
 	case loop.Complete:

@@ -82,6 +82,23 @@ func TestADryRunIsWhatTheRunWouldBe(t *testing.T) {
 	require.Equal(t, p.Request.Bytes+len(", and then 1000 more"), longer.Request.Bytes)
 }
 
+// A check of the task is not made, and the first request is the same as without it.
+func TestADryRunBehindAGuard(t *testing.T) {
+	script := testsuite.NewScript()
+	o := &worker.Options{Agents: []agent.Definition{payer()}, Tools: lookAndPay(), Models: map[string]model.Model{"script": script}}
+	start := agent.Start{Agent: "payer", Input: agent.Input{Text: "Pay 7."}}
+	plain, err := worker.DryRun(t.Context(), o, start)
+	require.NoError(t, err)
+	require.Positive(t, plain.Request.Bytes)
+	o.Agents[0].Hooks.BeforeRun.Checks = []agent.Check{{Name: "guard", Judge: &agent.Judge{Instructions: "Refuse it."}}, {Name: "look", Tool: "look", Arguments: json.RawMessage(`{"usd":1}`)}}
+	p, err := worker.DryRun(t.Context(), o, start)
+	require.NoError(t, err)
+	require.Empty(t, script.Requests(), "a look asks no judge")
+	require.Equal(t, plain.Request, p.Request)
+	require.Equal(t, plain.Instructions, p.Instructions)
+	require.Equal(t, plain.Messages, p.Messages)
+}
+
 // What a run would fail with is the look's error.
 func TestADryRunThatWouldFail(t *testing.T) {
 	o := &worker.Options{Agents: []agent.Definition{payer()}, Tools: lookAndPay(), Models: map[string]model.Model{"script": testsuite.NewScript()}}

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/roles"
 )
@@ -16,16 +17,13 @@ import (
 type models map[string]model.Model
 
 // wrapped puts the middleware around the models.
-func (o *Options) wrapped() (models, []error) {
+func (o *Options) wrapped(seen *observers.Set) (models, []error) {
 	if i := slices.IndexFunc(o.Middleware, func(w model.Middleware) bool { return w == nil }); i >= 0 {
 		return o.Models, []error{agent.Errorf(agent.CodeInvalidInput, "worker.Options.Middleware[%d] is nil", i).WithPath("middleware")}
 	}
 	// Innermost, so that a user's retries and caches see the breaker's fault too. Only
-	// the observer is within it: it sees each call that is really made.
-	with := append(slices.Clip(o.Middleware), activities.Breaker)
-	if o.Observer != nil {
-		with = append(with, o.Observer.Model)
-	}
+	// the observers are within it: they see each call that is really made.
+	with := append(slices.Clip(o.Middleware), activities.Breaker, seen.Model)
 	ms, faults := models{}, []error(nil)
 	for _, name := range slices.Sorted(maps.Keys(o.Models)) {
 		if o.Models[name] == nil {

@@ -32,6 +32,9 @@ type Options struct {
 	// Sources are sets of tools that are known only at run time, such as MCP servers. An
 	// agent names one as "mcp:NAME".
 	Sources []tool.Source
+	// Workspaces makes the workspaces that sub-agents have for themselves; it is required if an agent
+	// names one. The package tool/workspace has one, which also makes the Tools that work there.
+	Workspaces tool.Workspaces
 	// Pins accept tools of sources only as they were accepted before. A new tool, or one
 	// with a changed description or schema, is left out of runs and logged. Nil accepts
 	// all. The package tool/lock keeps pins in a file.
@@ -68,6 +71,7 @@ type Options struct {
 	Store store.Store
 	// Logger is the worker's logger; nil means zap's global logger. [FromSlog] makes one
 	// of a slog.Logger.
+	// Lines about a run have its session, as session.
 	Logger *zap.Logger
 	// Temporal may change the options of Temporal's own workers. Each [Lane] has one. The
 	// function is called for each while the worker is made, with the options that Fermata
@@ -91,9 +95,10 @@ type Options struct {
 	// Holds carries holds between worker processes; nil lets Temporal do it. The module
 	// live/nats has another one.
 	Holds live.Holds
-	// Observer makes traces and metrics; nil makes none. The module telemetry has one for
-	// OpenTelemetry.
-	Observer observe.Observer
+	// Observers receive the events of runs, each at its own pace: runs do not wait for them.
+	// The module telemetry has one that makes OpenTelemetry's traces and metrics. See
+	// [Worker.Drain].
+	Observers []observe.Observer
 	// Audit records every verb, and what comes of it; nil leaves that to the sessions'
 	// own logs. A verb that it cannot record does not take effect.
 	Audit observe.Auditor
@@ -127,7 +132,9 @@ func (o *Options) taskQueue() string {
 	return o.TaskQueue
 }
 
-func (o *Options) slogger() *slog.Logger { return slog.New(zapslog.NewHandler(o.logger().Core())) }
+func (o *Options) slogger() *slog.Logger {
+	return slog.New(sessionHandler{Handler: zapslog.NewHandler(o.logger().Core())})
+}
 
 func (o *Options) logger() *zap.Logger {
 	if o.Logger == nil {

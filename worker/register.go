@@ -54,5 +54,5 @@ func (o *Options) register(r Registry, d *activities.Activities) []interceptor.W
 }
 
 func (o *Options) shell(d *activities.Activities) *workflows.Shell {
-	return &workflows.Shell{LogCache: d.LogCache, Plays: d.Plays, InFlight: d.InFlight, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit, Converter: o.Converter}
+	return &workflows.Shell{LogCache: d.LogCache, Plays: d.Plays, InFlight: d.InFlight, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observers: d.Observers, Audit: o.Audit, Converter: o.Converter}
 }

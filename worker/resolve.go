@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/memory"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
@@ -35,12 +36,16 @@ func (o *Options) resolve() (*activities.Activities, error) {
 
 // fit fits agents, tools and models together.
 func (o *Options) fit() (*activities.Activities, error) {
-	models, faults := o.wrapped()
+	seen := observers.New(o.Observers, o.slogger())
+	models, faults := o.wrapped(seen)
+	if i := slices.Index(o.Observers, nil); i >= 0 {
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Observers[%d] is nil", i).WithPath("observers"))
+	}
 	d := &activities.Activities{
 		Agents: map[string]activities.Agent{}, Model: models.find,
-		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
+		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{}, Workspaces: o.Workspaces,
 		Approvals: o.Approvals, Pins: o.Pins, Converter: o.Converter,
-		Flows: map[string]play.Function{}, FlowInputs: map[string]func(string) error{}, Plays: activities.NewPlays(), OneBuild: o.Deployment != "", LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), Pictures: &activities.Pictures{}, StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Flows: map[string]play.Function{}, FlowInputs: map[string]func(string) error{}, Plays: activities.NewPlays(), OneBuild: o.Deployment != "", LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), Pictures: &activities.Pictures{}, StorePace: &activities.StorePace{}, Live: o.Live, Observers: seen, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents)+len(o.Flows) == 0 {
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty, and so is Flows: a worker without agents has nothing to run").WithPath("agents"))
@@ -108,7 +113,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.ReturnUnableTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool}
+var ownNames = []string{agent.FinishTool, agent.ReturnUnableTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ShowFileTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool, agent.SaveArtifactTool, agent.TodoTool, agent.NotebookTool, agent.MemoryTool, agent.ToolSearchTool, agent.WaitForUserTool, agent.ReportProgressTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.
@@ -154,10 +159,13 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 	}
 	faults = append(faults, addFallbacks(&a, d)...)
 	faults = append(faults, addChecks(&a, d)...)
+	if err := checkCompactor(a.Spec, d); err != nil {
+		faults = append(faults, err)
+	}
 	faults = append(faults, checkSchemas(def)...)
 	faults = append(faults, giveSkills(&a, d)...)
 	for _, name := range def.Tools {
-		if name == agent.AskUserTool || name == agent.AwaitResumptionTool {
+		if slices.Contains([]string{agent.AskUserTool, agent.AwaitResumptionTool, agent.WaitForUserTool, agent.ReportProgressTool}, name) {
 			continue // the run has these itself
 		}
 		if err := addTool(&a, d, name); err != nil {
@@ -182,6 +190,9 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 			if lacks := beyond(a, below, sub); ok && len(lacks) > 0 {
 				faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: agents[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", name, i, sub.Agent, name, strings.Join(lacks, ", ")).WithPath("agents"))
 			}
+			if err := checkWorkspace(d, sub.Workspace); err != nil {
+				faults = append(faults, durable.Within(fmt.Sprintf("agent %s: agents[%d]: workspace", name, i), err).WithPath("agents"))
+			}
 			if sub.Description == "" {
 				a.Spec.Agents[i].Description = below.Spec.Description
 			}
@@ -193,6 +204,17 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 		d.Agents[name] = a
 	}
 	return faults
+}
+
+// checkWorkspace refuses a workspace that this worker can't make.
+func checkWorkspace(d *activities.Activities, own *agent.OwnWorkspace) error {
+	switch {
+	case own == nil || own.Kind == "":
+		return nil
+	case d.Workspaces == nil:
+		return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces, or in an agents file give an agent a tool that works in it, such as fs_read")
+	}
+	return d.Workspaces.CheckOwn(own.Kind)
 }
 
 // beyond returns the tools that a sub-agent has and its parent lacks, if the parent's

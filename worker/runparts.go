@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -122,7 +123,7 @@ func (w *stateReader) ask(into *recorded) error {
 	}
 	raw, err := w.machine(converter.RawValue{})
 	if err == nil {
-		err = json.Unmarshal(raw, into)
+		err = jsonv1.Unmarshal(raw, into)
 	}
 	if err != nil {
 		return fmt.Errorf("replaying: the run's state: %w", durable.Within(signals.Machine.Name, err))

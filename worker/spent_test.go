@@ -55,6 +55,19 @@ func TestBrokenStreamsAreCharged(t *testing.T) {
 	require.Empty(t, out.Error.Charges, "it stands in the usage")
 }
 
+// A stream that broke off costs as well when another model answers: the run has used both, each at its
+// own price, and the failed one is marked as estimated.
+func TestABrokenStreamIsChargedBesideItsFallback(t *testing.T) {
+	models := cutting(9, testsuite.NewScript())
+	models["n"] = model.WithInfo(testsuite.NewScript(testsuite.Reply{Text: "done", Usage: testsuite.Usage{Input: 10, Output: 1}}), "n", model.Info{Price: agent.Price{Input: 3 * agent.Dollar, Output: 3 * agent.Dollar}})
+	out, err := run(t, &worker.Options{Agents: []agent.Definition{{Name: "a", Model: "m", Fallbacks: []string{"n"}, ModelAttempts: 1}}, Models: models})
+	require.NoError(t, err)
+	require.Equal(t, "done", out.Text)
+	require.Equal(t, agent.Usage{Input: 1010, Output: 21}, out.Usage)
+	require.Equal(t, agent.USD(1020+3*11), out.Cost)
+	require.Equal(t, agent.Estimate{Tokens: 1020, Cost: 1020}, out.Tree.Estimated)
+}
+
 // claims replies with a usage that no model has.
 type claims struct {
 	model.Model

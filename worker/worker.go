@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -32,6 +33,7 @@ type Worker struct {
 	version  worker.WorkerDeploymentVersion // zero without versioning
 	called   []calledQueue                  // by tools
 	daily    *activities.DailyBudget        // nil without daily limits
+	seen     *observers.Set                 // nil without observers
 	over     sync.Once
 	fatal    chan struct{} // closed when the worker has ended by itself
 	cause    error         // why; set before fatal is closed
@@ -51,7 +53,7 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	acts.Client, acts.Identity.Client = c, c
 	acts.DailyBudget = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: acts.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, called: calledQueues(o.Tools), daily: acts.DailyBudget, fatal: make(chan struct{})}
+	w := &Worker{temporal: c, store: o.Store, identity: acts.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, called: calledQueues(o.Tools), daily: acts.DailyBudget, seen: acts.Observers, fatal: make(chan struct{})}
 	process := newProcess()
 	if acts.InFlight.Holds = o.Holds; o.Holds == nil {
 		w.holds = newHolds(c, o.taskQueue(), process, acts.InFlight, o.logger())
@@ -187,7 +189,9 @@ func (w *Worker) Start(ctx context.Context) error {
 }
 
 // Stop stops polling, waits up to 30s for calls in progress ([Options.Temporal] sets the
-// time), and returns. It may be called more than once.
+// time), and returns. It also waits up to 5s until the observers have received everything.
+// Then their context ends. What is left reaches them as gaps, within one more second. It may
+// be called more than once.
 func (w *Worker) Stop() {
 	w.giveBack() // while this process still polls, and can run the account's task itself
 	var over sync.WaitGroup
@@ -197,4 +201,5 @@ func (w *Worker) Stop() {
 	over.Wait()
 	w.giveBack() // what calls in progress had left; now another worker must run the account's task
 	w.hush()
+	w.seen.Stop()
 }

@@ -39,6 +39,11 @@ type activityCall[In, Out any] struct {
 	// missed is how many workers in a row did not have what the activity needs in their
 	// builds, and tried how many attempts were made before.
 	missed, tried int
+	// searchHeld means that the search for a worker goes on while the run is held, stopped or about to
+	// continue as new. Set it for what has to be done before any of these can end.
+	searchHeld bool
+	// deadline is when the call has to be over, with all its attempts and its waiting; zero for never.
+	deadline time.Time
 	// setMissed tells the next activity of missed; it may be nil.
 	setMissed func(*In, int)
 	// addCharges adds to the last error what the call has used; it may be nil.
@@ -61,6 +66,9 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 		policy := *options.RetryPolicy
 		policy.NonRetryableErrorTypes = append(slices.Clip(policy.NonRetryableErrorTypes), lostWorkerType)
 		options.RetryPolicy = &policy
+	}
+	if !s.deadline.IsZero() {
+		options.ScheduleToCloseTimeout = max(s.deadline.Sub(workflow.Now(ctx)), time.Second)
 	}
 	await(r.ctx, r, s.activity.Start(ctx, options, s.in), func(out Out, err *agent.Error) loop.Input {
 		var full durable.NoSlot
@@ -107,7 +115,8 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 // lacks what it needs, as in a rolling deploy. That uses up none of its attempts, and takes eight to
 // sixteen minutes, or about one for an open step. The error is a [durable.NoSlot]: with Missing once
 // more than [activities.MaxMissed] workers in a row lacked it, and without if the run has begun to wait for the
-// activity's end, to be suspended, stopped or continued as new.
+// activity's end, to be suspended, stopped or continued as new. With searchHeld, only a cancelled
+// context ends the search early.
 func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], lacks durable.NoSlot, input func(Out, *agent.Error) loop.Input) loop.Input {
 	giveUp := func(missing *agent.Error) loop.Input {
 		var none Out
@@ -133,8 +142,12 @@ func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Ou
 		s.options.TaskQueue = ""
 	}
 	r.searches++
-	r.later(ctx, jittered(ctx, min(time.Second<<(s.missed-1), wait), r.searches), func() {
-		if ctx.Err() == nil && !r.beginsNothing(ctx) {
+	pause := jittered(ctx, min(time.Second<<(s.missed-1), wait), r.searches)
+	if !s.deadline.IsZero() && workflow.Now(ctx).Add(pause).After(s.deadline) {
+		return giveUp(lacks.Missing)
+	}
+	r.later(ctx, pause, func() {
+		if ctx.Err() == nil && (s.searchHeld || !r.beginsNothing(ctx)) {
 			start(ctx, r, s, input)
 		} else if in := giveUp(nil); in != nil {
 			r.stepLive(in)

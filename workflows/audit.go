@@ -33,7 +33,7 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 // auditRefusal records that the handler refused a verb that its validator had accepted.
 // That happens to a verb that waited until the run had its definition.
 func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
-	if err == nil || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
+	if err == nil || r.shell.Audit == nil || !r.recorded(r.ctx) {
 		return
 	}
 	command := r.commandRecord(verb, data)
@@ -51,7 +51,7 @@ func (r *run) failIfUnrecorded(err error) {
 
 // auditSignal records a verb that came by signal.
 func (r *run) auditSignal(s signal, between bool) {
-	if between || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
+	if between || r.shell.Audit == nil || !r.recorded(r.ctx) {
 		return
 	}
 	command := r.commandRecord(agent.Verb(s.name), s.data)
@@ -89,12 +89,11 @@ func outsideCallOf(before loop.State, e agent.Event) *observe.OutsideCall {
 	return &observe.OutsideCall{Kind: t.Kind, Began: since, GaveUp: gaveUp}
 }
 
-// observed passes an event to the observer and the audit.
-func (r *run) observed(seen observe.RunEvent) {
-	if r.shell.Observer != nil {
-		r.shell.Observer.Event(seen) //workflowcheck:ignore nothing that the run sees comes of it
-	}
+// observed passes an event to the audit and the observers. The audit comes first: if it can't
+// record the event, the task is repeated, and the observers would receive the event twice.
+func (r *run) observed(seen *observe.RunEvent) {
 	if r.shell.Audit != nil {
-		r.failIfUnrecorded(r.shell.Audit.Event(seen)) //workflowcheck:ignore the run continues only if it is recorded
+		r.failIfUnrecorded(r.shell.Audit.Event(*seen)) //workflowcheck:ignore the run continues only if it is recorded
 	}
+	r.shell.Observers.Event(seen) //workflowcheck:ignore it only puts the event into queues, and the run sees nothing of that
 }

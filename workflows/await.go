@@ -62,6 +62,7 @@ func (r *run) nextReady() int {
 // takeReady takes all that is ready: results of activities and children first, so that
 // nothing finished is lost, then a cancellation of the workflow, then signals.
 func (r *run) takeReady() {
+	r.recorded(r.ctx) // also a task in which nothing asks may be the last one that is replayed
 	for i := r.nextReady(); i >= 0 && !r.over; i = r.nextReady() {
 		// Remove it before do: do may add futures, and must not run twice.
 		do := r.awaited[i].do

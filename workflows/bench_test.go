@@ -17,7 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/observe"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -31,8 +31,8 @@ type bench struct {
 	script *testsuite.Script
 	acts   *activities.Activities
 	later  []appointment
-	// observer looks on, from the next execution on.
-	observer observe.Observer
+	// observers look on, from the next execution on.
+	observers *observers.Set
 	// between stands between the workflow and the environment; it may be nil.
 	between interceptor.WorkerInterceptor
 	// keys prove approvers, from the next execution on.
@@ -67,7 +67,7 @@ func (b *bench) fresh() {
 	var suite sdktest.WorkflowTestSuite
 	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
 	b.acts.Register(b)
-	shell := &workflows.Shell{LogCache: b.acts.LogCache, InFlight: b.acts.InFlight, Observer: b.observer, Keys: b.keys}
+	shell := &workflows.Shell{LogCache: b.acts.LogCache, InFlight: b.acts.InFlight, Observers: b.observers, Keys: b.keys}
 	chain := []interceptor.WorkerInterceptor{shell.Interceptor()}
 	if b.between != nil {
 		chain = append(chain, b.between)

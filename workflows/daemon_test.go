@@ -43,9 +43,11 @@ func TestADaemonsInterval(t *testing.T) {
 }
 
 // An event too many is refused and shown so, since it came as a signal; what was
-// taken is dealt with, one event after the other.
+// taken is dealt with, one event after the other. The status has what is queued, and how much may
+// be; an idle daemon's has when it wakes (HL-111).
 func TestADaemonsQueue(t *testing.T) {
-	b := setup(t, agent.Definition{Daemon: &agent.Daemon{Queue: 2}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
+	b := setup(t, agent.Definition{Daemon: &agent.Daemon{Queue: 2, Every: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
+	begun := b.Now()
 	b.after(time.Minute, func() {
 		b.signal("pause", `{}`)
 		for n := range 3 {
@@ -60,7 +62,10 @@ func TestADaemonsQueue(t *testing.T) {
 		b.signal("resume", `{}`)
 	})
 	b.after(3*time.Minute, func() {
-		require.Equal(t, agent.StatusSuspended, b.status(t).Status)
+		s := b.status(t)
+		require.Equal(t, agent.StatusSuspended, s.Status)
+		require.Zero(t, s.QueuedEvents.Used)
+		require.Equal(t, 62*time.Minute, s.Suspension.Expires.Sub(begun).Round(time.Minute), "it wakes an hour after its last turn")
 		b.signal("cancel", `{}`)
 	})
 	require.Equal(t, agent.StatusCancelled, b.daemon(t).Status)

@@ -19,8 +19,8 @@ func (r *run) tryFinish() bool {
 		return r.over
 	}
 	switch {
-	case r.state.Phase != loop.RunContinuing || r.state.Log.SealingSeq > 0:
-		r.continueAsNew = false // something came to be stored, or a stop or an end
+	case r.state.Phase != loop.RunContinuing || r.state.Log.SealingSeq > 0 || r.state.AsksHook():
+		r.continueAsNew = false // something came to be stored, a resume that asks a hook, or a stop or an end
 	case len(r.outbox) > 0, len(r.copiesOf) > 0:
 	case r.outer.Err() != nil:
 		r.continueAsNew = false // a cancellation would be lost with this execution

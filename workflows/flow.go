@@ -31,6 +31,8 @@ func (r *run) performCall(ctx workflow.Context, e loop.Effect) {
 		r.callTool(ctx, e)
 	case loop.CancelCall:
 		r.cancelCall(e.Call)
+	default:
+		r.performWorkspace(ctx, e)
 	}
 }
 
@@ -74,10 +76,10 @@ func flowInput(e loop.AskFlow, a wire.FlowAnswer, err *agent.Error) loop.Input {
 	return loop.FlowSlow{AskSeq: e.AskSeq} // it was held, and is not asked any more
 }
 
-// callContext returns the context of a tool call's activity. A flow can cancel a single step,
-// so each of its steps has a context of its own.
+// callContext returns the context of a tool call's activity. A flow can cancel a single step, and a run
+// a hook around a suspension, so each of these has a context of its own.
 func (r *run) callContext(in activities.ToolInput) workflow.Context {
-	if in.Step == "" {
+	if in.Step == "" && (in.Check == nil || !in.Check.Point.AroundSuspension()) {
 		return r.work
 	}
 	ctx, cancel := workflow.WithCancel(r.work)

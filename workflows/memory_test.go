@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"sync"
@@ -11,9 +12,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -26,11 +25,11 @@ type results struct {
 	seen []weak.Pointer[commonpb.Payloads]
 }
 
-// FromPayloads notes what holds a step's result.
+// FromPayloads notes what holds a step's result: a reply has how it finished, a tool's result a status.
 func (r *results) FromPayloads(payloads *commonpb.Payloads, values ...any) error {
-	for _, v := range values {
-		switch v.(type) {
-		case *wire.Reply, *activities.ToolOutput:
+	for i, v := range values {
+		data := payloads.GetPayloads()[i].GetData()
+		if _, raw := v.(*converter.RawValue); raw && (bytes.Contains(data, []byte(`"finish":`)) || bytes.Contains(data, []byte(`"status":`))) {
 			r.mu.Lock()
 			r.seen = append(r.seen, weak.Make(payloads))
 			r.mu.Unlock()

@@ -25,7 +25,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.list(ctx, e)
 	case loop.CallModel:
 		r.callModel(ctx, e)
-	case loop.AskFlow, loop.CallTool, loop.CancelCall:
+	case loop.AskFlow, loop.CallTool, loop.CancelCall, loop.MakeWorkspace, loop.EndWorkspace:
 		r.performCall(ctx, e)
 	case loop.Seal:
 		r.seal(ctx, e)
@@ -58,7 +58,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.CheckParent:
 		r.checkParent(ctx, e)
 	case loop.Acknowledge:
-		r.ack = e.Ack
+		r.acknowledge(e)
 	case loop.Publish:
 		r.publish(ctx)
 		if w := r.state.Suspensions.Open; w != nil && w.Published && r.state.Log.SealingSeq == 0 { // no activity reads the tail until the suspension ends
@@ -79,7 +79,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 func (r *run) dropCaches(ctx workflow.Context) {
 	execution := workflow.GetInfo(ctx).WorkflowExecution.RunID
 	r.shell.LogCache.Drop(execution)
-	if r.shell.Plays != nil && !workflow.IsReplaying(ctx) { // what a replay would drop is of now
+	if r.shell.Plays != nil && r.recorded(ctx) { // what a replay would drop is of now
 		r.shell.Plays.Drop(execution) //workflowcheck:ignore it changes nothing that the run sees
 	}
 }
@@ -90,7 +90,7 @@ func (r *run) dropCaches(ctx workflow.Context) {
 // their next heartbeat, unless it can push a cancellation.
 func (r *run) cancelInFlight(ctx workflow.Context) {
 	// A replay has nothing in flight, and must not cancel what runs now.
-	if !workflow.IsReplaying(ctx) {
+	if r.recorded(ctx) {
 		r.shell.InFlight.CancelSession(r.state.Session) //workflowcheck:ignore it changes nothing that the run sees
 	}
 	r.cancelWork()
@@ -100,7 +100,7 @@ func (r *run) cancelInFlight(ctx workflow.Context) {
 // broadcast cancels what is in flight in the whole tree without waiting for the server. A
 // replay has nothing in flight.
 func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
-	if !workflow.IsReplaying(ctx) {
+	if r.recorded(ctx) {
 		r.shell.InFlight.Broadcast(agent.HoldRef{Session: e.Session, N: e.N, Verb: e.Verb}) //workflowcheck:ignore it changes nothing that the run sees
 	}
 }
@@ -143,7 +143,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	start(ctx, r, activityCall[loop.LocateArgs, activities.LocateResult]{activity: activities.Locate, in: in, options: readLogOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Counters: o.Counters, Receipts: o.Receipts, Backlog: o.Backlog, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
-			Migrated: o.Migrated, Artifacts: o.Artifacts, Skills: o.Skills, Lessons: o.Lessons, Recovered: o.Recovered, Unrecovered: o.Unrecovered, Err: err,
+			Migrated: o.Migrated, Artifacts: o.Artifacts, Skills: o.Skills, Lessons: o.Lessons, Task: o.Task, Recovered: o.Recovered, Unrecovered: o.Unrecovered, Err: err,
 		}
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/internal/observers"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/workflows"
 )
 
@@ -33,13 +35,15 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, history))
 			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
 			seen := &watcher{}
-			shell := &workflows.Shell{LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), Observer: seen}
+			set := observers.New([]observe.Observer{seen}, slog.New(slog.DiscardHandler))
+			shell := &workflows.Shell{LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), Observers: set}
 			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
 			require.NoError(t, err)
 			shell.Register(r)
 			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history, worker.ReplayWorkflowHistoryOptions{
 				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()}, // names of children are made of it
 			}))
+			require.NoError(t, set.Drain(t.Context(), ""))
 			require.Empty(t, seen.seen, "what is replayed is not told again")
 		})
 	}

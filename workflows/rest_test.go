@@ -114,6 +114,16 @@ func TestHowLongAProviderIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A model call that fails twice is made again, without an option, and its reply is the answer (HA-42).
+func TestAModelCallFailsTwice(t *testing.T) {
+	down := slices.Repeat([]testsuite.Failure{{Kind: agent.FaultOverload, HTTP: 503, Message: "no"}}, 2)
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "here I am", Fail: down}))
+	o := b.run(t, "go")
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, "here I am", o.Text)
+	require.Len(t, b.script.Requests(), 3)
+}
+
 // With a limit of one turn a run is one model call: a text is its answer; calls
 // are made, and then the answer is missing (HA-04).
 func TestOneTurn(t *testing.T) {

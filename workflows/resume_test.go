@@ -17,7 +17,7 @@ func parks(arguments map[string]any) testsuite.Reply {
 }
 
 // A park without a reason, or with conditions that can't be meant, is no park: the
-// model is told what is wrong and where, and the turn counts (HL-21, HL-22).
+// model is told what is wrong and where, and the turn counts (HL-14, HL-21, HL-22).
 func TestParksThatCantBeMeant(t *testing.T) {
 	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(
 		parks(map[string]any{"reason": "  "}),

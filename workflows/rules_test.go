@@ -18,7 +18,7 @@ import (
 
 // Rules match by pattern, by what a tool does to the world, and by its arguments
 // (HA-113); of those that match the strictest wins, and a call that none matches is
-// made (HA-112). After so many calls of a tool a person may be asked (HA-64).
+// made (HA-112). After so many calls of a tool a person may be asked.
 func TestWhatRulesMatch(t *testing.T) {
 	type in struct {
 		Eur int `json:"eur,omitempty"`
@@ -59,6 +59,25 @@ func TestWhatRulesMatch(t *testing.T) {
 	require.Equal(t, "Permission denied by rule 0. Only look.", first[1].Text)
 	require.Equal(t, "Permission denied by rule 2. Too much.", first[3].Text)
 	require.Contains(t, rows(b, 2)[0].Text, "not today")
+}
+
+// A budget of one action: the second asks, as input_required, and an approval lets the run go on
+// (HA-64).
+func TestABudgetOfOneAction(t *testing.T) {
+	made := 0
+	pay := tool.New("pay", "", func(context.Context, *tool.Call, none) (string, error) { made++; return "paid", nil }, nil)
+	b := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, AfterCalls: 1}}}, testsuite.NewScript(
+		testsuite.Reply{Calls: calls("pay")}, testsuite.Reply{Calls: calls("pay")}, testsuite.Reply{Text: "done"}), pay)
+	b.after(time.Hour, func() {
+		s := b.status(t).Suspension
+		require.Equal(t, agent.SuspensionInputRequired, s.Kind)
+		require.Equal(t, agent.RequestApproval, s.Requests[0].Type)
+		require.Equal(t, 1, made)
+		b.signal("approve", `{"request":"q-1"}`)
+	})
+	o := b.start(t, agent.Start{})
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, 2, made)
 }
 
 // Whom a rule names as approver may edit the arguments of the call; the same arguments of

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
@@ -36,8 +37,8 @@ type Shell struct {
 	Policy agent.Policy
 	// Build is the version that the query status shows.
 	Build string
-	// Observer receives the runs' events; it may be nil. A replay tells it nothing.
-	Observer observe.Observer
+	// Observers receive the runs' events; nil means none. A replay passes them nothing.
+	Observers *observers.Set
 	// Converter encodes and decodes what the user's own activities, workflows and Nexus
 	// operations take and return; nil means that of the worker's client.
 	Converter converter.DataConverter
@@ -231,12 +232,17 @@ type run struct {
 	// takes the end without them.
 	copiesOf map[string]func()
 	// orderCopies are the copies for orders to children, by session, while the outbox has some.
-	orderCopies      map[string]*orderCopies
-	ack              agent.Ack    // the answer to the verb that was stepped last
+	orderCopies map[string]*orderCopies
+	ack         agent.Ack // the answer to the verb that was stepped last
+	// lateAcks are the answers for which the senders of resumes wait, by id, until the hooks have
+	// decided.
+	lateAcks         map[string]*loop.Acknowledge
 	immediate        []loop.Input // inputs that an effect brought at once
 	continueAsNew    bool         // the machine asked for a new execution
 	over             bool
 	continueAsNewErr error // the continue-as-new error, once the state is carried over
+	// replayed is the length that the history had in the last task that was replayed; see recorded.
+	replayed int
 	// task is the workflow task for which the two budgets were renewed (see
 	// [loop.Moment]). tryBudget is for validators. No replay runs those, so they must not
 	// use up matchBudget: a replay would have more of it left, and could decide
@@ -245,8 +251,23 @@ type run struct {
 	matchBudget, tryBudget *match.Budget
 }
 
+// recorded reports whether the server records what the run does now, so that others may be shown it.
+// A replay records nothing. Nor does a query: if events have come since the last task, Temporal's SDK
+// runs the workflow on with them and says that it is no replay. It has no task for them, so the history
+// is as long as in the last task that was replayed. If another worker has begun that task meanwhile, the
+// two can't be distinguished, and others hear of the events twice.
+func (r *run) recorded(ctx workflow.Context) bool {
+	n := workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	if workflow.IsReplaying(ctx) {
+		r.replayed = n
+		return false
+	}
+	return n > r.replayed || n == 0 // tests count no tasks
+}
+
 func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
+	r.recorded(ctx) // a query needs to know the last task, whether or not anything asks in it
 	// The history length at the task's start tells tasks apart, and a replay sees the same
 	// number.
 	if task := info.GetCurrentHistoryLength(); task != r.task || task == 0 { // tests count no tasks
@@ -302,10 +323,10 @@ func (r *run) step(in loop.Input) error {
 	return nil
 }
 
-// observe tells the observer and the audit of the events that a step has added. A replay
-// tells nothing: the events were told when they happened.
+// observe passes the events that a step has added to the observers and the audit. A replay
+// passes none: they were passed on when they happened.
 func (r *run) observe(before loop.State) {
-	if r.shell.Observer == nil && r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
+	if r.shell.Observers == nil && r.shell.Audit == nil || !r.recorded(r.ctx) {
 		return
 	}
 	seen := observe.RunEvent{Session: r.state.Session, Run: r.state.Run, TraceSegment: before.TraceSegment}
@@ -317,7 +338,7 @@ func (r *run) observe(before loop.State) {
 	// stored log, which adds nothing to the tail.
 	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
 		seen.Event, seen.Outside = e, outsideCallOf(before, e)
-		r.observed(seen)
+		r.observed(&seen)
 		seen.TraceSegment = seen.TraceSegment.Next(r.state.Run, e)
 	}
 }
@@ -326,7 +347,7 @@ func (r *run) observe(before loop.State) {
 // late: the run has gone on without it.
 func (r *run) stepInput(in loop.Input) {
 	if err := r.step(in); err != nil {
-		workflow.GetLogger(r.ctx).Debug("input not taken", "reason", err.Error())
+		workflow.GetLogger(r.ctx).Debug("input not taken", "session", r.state.Session, "reason", err.Error())
 	}
 }
 

@@ -91,28 +91,32 @@ type none struct{}
 // Whatever a tool does, its result is a row for the model (HA-08, HA-09, PA-85, PA-86).
 func TestWhatToolsDoIsTold(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(
-		testsuite.Reply{Calls: append(calls("fails", "panics", "refuses", "nope", "huge"), testsuite.Call{Tool: "add", Raw: `{"a":`}, testsuite.Call{Tool: "add", Raw: `{"a":"x"}`})},
+		testsuite.Reply{Calls: append(calls("fails", "panics", "refuses", "nope", "huge", "unsure"), testsuite.Call{Tool: "add", Raw: `{"a":`}, testsuite.Call{Tool: "add", Raw: `{"a":"x"}`})},
 		testsuite.Reply{Text: "I see."},
 	),
 		tool.New("fails", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("disk full") }, nil),
 		tool.New("panics", "", func(context.Context, *tool.Call, none) (string, error) { panic("ouch") }, nil),
 		tool.New("refuses", "", func(context.Context, *tool.Call, none) (string, error) { return "", tool.Refuse("not on Sundays") }, nil),
 		tool.New("huge", "", func(context.Context, *tool.Call, none) (string, error) { return strings.Repeat("x", 10<<20), nil }, nil),
+		tool.New("unsure", "", func(context.Context, *tool.Call, none) (string, error) { return "", tool.Unknown("the bank hung up") }, nil),
 		tool.New("add", "", func(context.Context, *tool.Call, struct{ A int }) (int, error) { return 0, nil }, nil),
 	)
 	o := b.run(t, "go")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	want := []struct {
+		tool   string
 		status agent.CallStatus
 		says   string
 	}{
-		{agent.CallFailed, "disk full"}, {agent.CallFailed, "panicked: ouch"}, {agent.CallRejected, "not on Sundays"},
-		{agent.CallRejected, "Tool not found: nope"}, {agent.CallOK, "[cut here: the result has 10485760 bytes"},
-		{agent.CallRejected, "not a JSON object"}, {agent.CallRejected, "do not fit the tool's schema"},
+		{"fails", agent.CallFailed, "disk full"}, {"panics", agent.CallFailed, "panicked: ouch"}, {"refuses", agent.CallRejected, "not on Sundays"},
+		{"nope", agent.CallRejected, "Tool not found: nope"}, {"huge", agent.CallOK, "[cut here: the result has 10485760 bytes"},
+		{"unsure", agent.CallUnknown, "the bank hung up"},
+		{"add", agent.CallRejected, "not a JSON object"}, {"add", agent.CallRejected, "do not fit the tool's schema"},
 	}
 	got := rows(b, 1)
 	require.Len(t, got, len(want))
 	for i, w := range want {
+		require.Equal(t, w.tool, got[i].Tool)
 		require.Equal(t, w.status, got[i].Status, got[i].Text)
 		require.Contains(t, got[i].Text, w.says)
 	}
@@ -262,22 +266,26 @@ func TestProvidersThatFail(t *testing.T) {
 			require.Equal(t, c.code, o.Error.Code)
 			require.Equal(t, string(c.code), o.Reason)
 			require.Equal(t, agent.ProviderFault{Kind: c.fail[0].Kind, Model: "script", HTTP: 503}, *o.Error.Provider)
+			require.Equal(t, []string{o.Error.Message}, o.Handoff.Blockers, "no model was asked for it")
+			require.Equal(t, string(c.code), o.Handoff.Reason)
+			require.Equal(t, "The agent failed before it had said anything.", o.Handoff.Summary)
 		})
 	}
 }
 
-// A model that falls silent, or takes too long, is given up and asked again
-// (PA-66, PA-68, PA-92).
+// A model that falls silent, or takes too long, is given up and asked again, three times
+// unless the agent says otherwise (PA-66, PA-68, PA-92).
 func TestAModelThatHangs(t *testing.T) {
 	for name, def := range map[string]agent.Definition{
-		"silent": {ModelSilence: agent.Duration(30 * time.Millisecond), ModelAttempts: 1},
-		"slow":   {ModelTimeout: agent.Duration(30 * time.Millisecond), ModelAttempts: 1},
+		"silent": {ModelSilence: agent.Duration(30 * time.Millisecond)},
+		"slow":   {ModelTimeout: agent.Duration(30 * time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "late", Delay: time.Minute}))
 			o := b.run(t, "go")
 			require.Equal(t, agent.CodeProviderError, o.Error.Code)
 			require.Equal(t, agent.FaultTimeout, o.Error.Provider.Kind)
+			require.Len(t, b.script.Requests(), 4)
 		})
 	}
 }

@@ -17,6 +17,10 @@ import (
 // regular activity.
 const localToolTimeout = time.Second
 
+// hookWait is what a hook around a suspension or a resume gets beyond its timeout, for waiting in queues
+// and for further attempts. A hook that is later has failed.
+const hookWait = time.Minute
+
 // callTool makes a tool call: by an activity, by a local one if the tool is local, or by
 // calling what the user has in the namespace.
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
@@ -45,10 +49,15 @@ func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput, estima
 		StartToCloseTimeout: time.Duration(in.Timeout) + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: nonRetryable},
 	}
-	start(r.callContext(in), r, activityCall[activities.ToolInput, activities.ToolOutput]{
+	call := activityCall[activities.ToolInput, activities.ToolOutput]{
 		activity: activities.CallTool, in: in, options: options, lane: activities.ToolLane, setAttempts: setToolAttempts, takeOver: (*activities.ToolInput).TakeOver,
 		addCharges: activities.ToolInput.AddCharges,
-	}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+	}
+	if in.Check != nil && in.Check.Point.AroundSuspension() {
+		// The run is mostly held, and whoever holds or resumes it waits for the hook.
+		call.searchHeld, call.deadline = true, workflow.Now(ctx).Add(time.Duration(in.Timeout)+hookWait)
+	}
+	start(r.callContext(in), r, call, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		delete(r.cancelCalls, in.Call)
 		out := toolReturned(in, o, err)
 		out.Estimate = estimate
@@ -101,7 +110,8 @@ func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error
 	case errors.As(err, &missed) && missed.Tried == 0:
 		result.Status, result.Text = agent.CallSkipped, "Not executed: no worker was found that has it."
 	// With one attempt, Temporal reports a cancellation only for a call that never began.
-	// One that began returns its own result.
+	// One that began returns its own result. With several attempts it reports the same for a call
+	// that waits for its next attempt, and nothing in the error tells the two apart.
 	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
 		result.Status, result.Text = agent.CallSkipped, "Not executed: it was cancelled before it began."
 	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout, missed.Tried > 0:

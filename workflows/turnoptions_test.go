@@ -215,3 +215,29 @@ func TestReport(t *testing.T) {
 	b = setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	require.Nil(t, b.run(t, "go").Report)
 }
+
+// With report the outcome has what the checks said, each with its turn, its reasons and how long it
+// took (HA-12).
+func TestJudgeDecisions(t *testing.T) {
+	script := testsuite.NewScript(
+		testsuite.Reply{Match: `(?s)Is the work done.*"answer":\{"text":"Three risks, see`, Text: `{"verdict":"accept","reasoning":"It cites the log."}`},
+		testsuite.Reply{Match: "Is the work done", Text: `{"verdict":"veto","reasoning":"` + strings.Repeat("No evidence. ", 100) + `","next_step":"Cite the log."}`},
+		testsuite.Reply{Text: "Three risks."},
+		testsuite.Reply{Text: "Three risks, see the log."},
+	)
+	b := setup(t, agent.Definition{Report: true, Verify: agent.Verify{Checks: []agent.Check{{Name: "rubric", Judge: &agent.Judge{Instructions: "Is there evidence?"}}}}}, script)
+	o := b.run(t, "Sum up the risks")
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Len(t, o.Report.Iterations, 2)
+	said := o.Report.JudgeDecisions
+	require.Len(t, said, 2)
+	require.Less(t, len(said[0].Reasoning), 520, "the log has it whole")
+	for i := range said {
+		require.GreaterOrEqual(t, said[i].JudgeDurationMS, int64(0))
+		said[i].JudgeDurationMS, said[i].Reasoning = 0, strings.Fields(said[i].Reasoning)[0]
+	}
+	require.Equal(t, []agent.JudgeDecision{
+		{Iteration: 1, Check: "rubric", Verdict: agent.DecisionVeto, Reasoning: "No", NextStep: "Cite the log.", Trigger: agent.PointVerify},
+		{Iteration: 2, Check: "rubric", Verdict: agent.DecisionAccept, Reasoning: "It", Trigger: agent.PointVerify},
+	}, said)
+}

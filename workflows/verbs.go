@@ -122,13 +122,56 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	// The SDK runs update handlers before the main coroutine. Results, a cancellation and
 	// signals of this task go first.
 	r.takeReady()
-	ack, err := r.executeCommand(r.commandInput(ctx, command))
+	in := r.commandInput(ctx, command)
+	ack, err := r.executeCommand(in)
+	if err == nil && ack.V == 0 { // it waits for hooks
+		ack, err = r.lateAck(ctx, in.ID)
+	}
 	cancelled := waits && r.state.Status() == agent.StatusCancelled // a verb that waited for a run that was then cancelled is refused as closed
-	if !cancelled && (errors.Is(err, agent.CodeClosed) || r.over && err != nil) {
-		s := r.state
+	s := r.state
+	if !cancelled && s.End.Outcome != nil && (errors.Is(err, agent.CodeClosed) || r.over && err != nil) {
 		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.EffectRunEnded}, nil
 	}
 	return ack, toTemporalError(err)
+}
+
+// lateAck waits for the answer to a resume that waits for hooks. All that have said it under one id
+// wait for the same answer. A run that is over refuses it.
+func (r *run) lateAck(ctx workflow.Context, id string) (agent.Ack, error) {
+	waiting, done := workflow.NewDisconnectedContext(ctx) // as in update
+	defer done()
+	r.wake() // only the main coroutine carries on
+	a := r.lateAcks[id]
+	if a == nil {
+		a = &loop.Acknowledge{}
+		if r.lateAcks == nil {
+			r.lateAcks = map[string]*loop.Acknowledge{}
+		}
+		r.lateAcks[id] = a
+	}
+	err := workflow.Await(waiting, func() bool { return r.over || a.For != "" })
+	switch {
+	case err != nil:
+		return agent.Ack{}, err
+	case a.Err != nil:
+		return agent.Ack{}, a.Err
+	case a.For == "":
+		return agent.Ack{}, agent.Errorf(agent.CodeClosed, "resume refused: the run is over")
+	}
+	return a.Ack, nil
+}
+
+// acknowledge gives the answer to a verb to its senders. A late one is forgotten then, so that the
+// next resume under the same id waits for its own.
+func (r *run) acknowledge(e loop.Acknowledge) {
+	if e.For == "" {
+		r.ack = e.Ack
+		return
+	}
+	if a := r.lateAcks[e.For]; a != nil {
+		*a = e
+		delete(r.lateAcks, e.For)
+	}
 }
 
 // commandInput makes an input of a verb that came by update.

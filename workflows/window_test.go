@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -106,4 +107,55 @@ func TestCompactionCanBeSwitchedOff(t *testing.T) {
 	require.Equal(t, agent.CodeProviderError, o.Error.Code)
 	require.Equal(t, agent.FaultContext, o.Error.Provider.Kind)
 	require.Len(t, b.script.Requests(), 1)
+}
+
+// A function of the agent's own writes the summary: it gets what is replaced, the reminders and the
+// policy, once. If it fails, the model sums up, and the event says why (HA-145).
+func TestACustomCompaction(t *testing.T) {
+	for name, fault := range map[string]error{"works": nil, "fails": errors.New("no disk")} {
+		t.Run(name, func(t *testing.T) {
+			policy := agent.CompactionPolicy{Strategy: agent.CompactionCustom, Tool: "sum_up", KeepLast: 2, Instructions: "Keep every name."}
+			b := narrow(t, policy, "The model's summary.")
+			var got []agent.CompactionInput
+			own := tool.New("sum_up", "", func(_ context.Context, _ *tool.Call, in agent.CompactionInput) (agent.CompactionSummary, error) {
+				got = append(got, in)
+				return agent.CompactionSummary{Summary: fmt.Sprintf("resume over %d parts", len(in.Archived))}, fault
+			}, &tool.Options{ReadOnly: true})
+			require.NoError(t, own.Err())
+			b.acts.Tools["sum_up"] = own
+			a := b.acts.Agents["tester"]
+			a.Spec.Reminders = []agent.Reminder{{Text: "Be exact."}}
+			b.acts.Agents["tester"] = a
+			o := b.run(t, "go")
+			require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+			require.Len(t, got, 1)
+			require.NotEmpty(t, got[0].Archived)
+			require.Equal(t, "go", got[0].Archived[0].Text)
+			require.Equal(t, []string{"Be exact."}, got[0].Reminders)
+			require.Equal(t, agent.CompactionCustom, got[0].Policy.Strategy)
+			head, err := b.acts.Log.Store().Head(t.Context(), o.Session)
+			require.NoError(t, err)
+			view, err := b.acts.Log.View(t.Context(), head.Digest)
+			require.NoError(t, err)
+			var said []agent.Event
+			for _, e := range view.Events() {
+				if e.Type == agent.EventCompacted {
+					said = append(said, e)
+				}
+				require.False(t, e.Call != nil && e.Call.Tool == "sum_up", "it is no call of the model")
+			}
+			require.Len(t, said, 1)
+			summaries, _ := asked(b)
+			if fault == nil {
+				require.Equal(t, agent.CompactionCustom, said[0].Compaction.Strategy)
+				require.Contains(t, said[0].Message.Text(), fmt.Sprintf("resume over %d parts", len(got[0].Archived)))
+				require.Empty(t, summaries)
+				return
+			}
+			require.Equal(t, agent.CompactionHybrid, said[0].Compaction.Strategy)
+			require.Contains(t, said[0].Compaction.Fallback, "no disk")
+			require.Contains(t, said[0].Message.Text(), "The model's summary.")
+			require.Len(t, summaries, 1)
+		})
+	}
 }

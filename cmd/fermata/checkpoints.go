@@ -31,7 +31,7 @@ up to it. fermata fork starts a run from a checkpoint; fermata diff compares two
 			return exactArgs(1, "a session, and a checkpoint at most")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				if len(args) == 2 {
 					return c.checkpoint(cmd.Context(), runs, args[0], args[1])
 				}

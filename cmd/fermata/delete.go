@@ -16,13 +16,15 @@ import (
 type deleteRun struct {
 	*cli
 	yes     bool
+	expired bool
+	dry     bool
 	timeout time.Duration
 }
 
 func (c *cli) deleteCommand() *cobra.Command {
 	e := &deleteRun{cli: c}
 	cmd := &cobra.Command{
-		Use:   "delete SESSION",
+		Use:   "delete SESSION | --expired",
 		Short: "Delete a session for good",
 		Long: `Delete deletes a session and the sessions of its sub-agents: their executions in
 Temporal, their logs and their state in the store. It then checks that nothing is
@@ -31,15 +33,35 @@ left. Parts that a fork shares with the session are kept and listed.
 A session with a live run is refused: stop or cancel the run first. A session whose
 head in the store can't be read is refused too.
 
+With --expired it deletes every session whose retention is over, and asks nobody: the
+agent of a session's last run says how long it is kept (retention). Sessions in use are
+kept. With --dry-run it prints what it would delete.
+
 A deleted session can't be restored. On a terminal the command asks you first;
 without one it needs --yes. If it was interrupted, run it again.`,
 		Example: `  fermata delete invoice-118
-  fermata delete invoice-118 --yes --json | jq .store.kept`,
-		Args: exactArgs(1, "a session"),
-		RunE: func(cmd *cobra.Command, args []string) error { return e.do(cmd.Context(), args[0]) },
+  fermata delete invoice-118 --yes --json | jq .store.kept
+  fermata delete --expired --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if e.expired {
+				return exactArgs(0, "no session beside --expired")(cmd, args)
+			}
+			return exactArgs(1, "a session, or --expired")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case e.expired:
+				return e.expire(cmd.Context())
+			case e.dry:
+				return agent.Errorf(agent.CodeInvalidInput, "--dry-run needs --expired")
+			}
+			return e.do(cmd.Context(), args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&e.yes, "yes", false, "do not ask")
+	f.BoolVar(&e.expired, "expired", false, "delete every session whose retention is over")
+	f.BoolVar(&e.dry, "dry-run", false, "with --expired: delete nothing, and print what would be deleted")
 	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait for the server")
 	c.jsonFlag(cmd, "print what was deleted as one line of JSON")
 	return cmd

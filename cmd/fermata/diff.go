@@ -25,7 +25,7 @@ checkpoints may belong to different runs and to different sides of a fork.`,
   fermata diff invoice-118 cp-40 cp-118 --json | jq '.added | length'`,
 		Args: exactArgs(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.diff(cmd.Context(), runs, args[0], args[1], args[2])
 			})
 		},

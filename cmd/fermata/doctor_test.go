@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
@@ -53,6 +55,44 @@ func TestDoctorAsksServersOfModels(t *testing.T) {
 	require.NotZero(t, r.exit)
 	require.Contains(t, r.out, "FAIL model       gone: nothing answers at http://127.0.0.1:1/v1: dial tcp 127.0.0.1:1: connect: connection refused\n")
 	require.Contains(t, r.out, "-> start the server, or correct base_url of models.gone")
+}
+
+// A fault of a check says of which agent it is, and on which line, also in doctor.
+func TestDoctorNamesTheAgentOfAWrongCheck(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", verify: {checks: [{name: x, judge: {}}]}}\n  b:\n    model: \"script:s.yaml\"\n    hooks: {before_calls: {checks: [{name: x, judge: {}, skip: {last_turns: -1}}]}}\n"+
+		"    verify:\n      checks: [{name: x, judge: {}, cadence: {every: 2000}}]\n")
+	r := b.run("doctor")
+	require.NotZero(t, r.exit, r.out)
+	require.Regexp(t, `(?m)^FAIL agents      \S*fermata.yaml:7: agent b: verify.checks\[0\].cadence.every: must be a number up to 1000, or left out, not 2000$`, r.out)
+	require.Regexp(t, `(?m)^FAIL agents      \S*fermata.yaml:5: agent b: hooks.before_calls.checks\[0\].skip.last_turns: must be`, r.out)
+}
+
+// A guard whose model has no key would refuse every run. Doctor finds it, and so do run and dev.
+func TestDoctorLooksAtJudges(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.env = append(b.env, "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", hooks: {before_run: {checks: [{name: guard, judge: {model: openai/none, instructions: x}}]}}}\n")
+	r := b.run("doctor")
+	require.NotZero(t, r.exit, r.out)
+	require.Contains(t, r.out, "FAIL key         OPENAI_API_KEY is not set: runs of a fail")
+	require.Contains(t, r.out, "warn agent       a calls openai/none, too, whose price is not known: its costs are shown as zero")
+	const lacks = "agent a: its model openai/none needs a key: set OPENAI_API_KEY"
+	r = b.run("run", "a", "Hi", "--dry-run")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "the run would fail: ")
+	require.Contains(t, r.err, lacks)
+	r = b.run("run", "a", "Hi")
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.err, "["+string(agent.CodeProviderAuth)+"]")
+	require.Contains(t, r.err, lacks)
+	dev := b.start("dev", "--addr", b.addr)
+	dev.until("ready")
+	require.Contains(t, dev.end(syscall.SIGTERM).err, "OPENAI_API_KEY is not set: runs of a will fail")
 }
 
 // Keys that can't be read are named, and nothing else is blamed for them.

@@ -30,7 +30,10 @@ func (r *runner) dryRun(ctx context.Context) error {
 	if err := r.setModel(); err != nil {
 		return err
 	}
-	start := agent.Start{Agent: r.agent, Input: agent.Input{Text: r.task, Briefing: r.options.Briefing}, By: r.options.By, Park: r.options.Park, Skills: r.skills, WorkingFiles: r.working}
+	if err := r.file.MissingKey(r.agent); err != nil { // a look needs no key, and the run does
+		r.Note("the run would fail: %v", err)
+	}
+	start := agent.Start{Agent: r.agent, Input: agent.Input{Text: r.task, Briefing: r.options.Briefing}, By: r.options.By, Park: r.options.Park, Skills: r.skills, WorkingFiles: r.working, Judge: r.options.Judge}
 	p, err := r.host.DryRun(ctx, r.file, start)
 	if err != nil {
 		return err
@@ -42,6 +45,9 @@ func (r *runner) dryRun(ctx context.Context) error {
 	r.printPreview(p)
 	return nil
 }
+
+// maxReminder is how much of a reminder is shown, in characters: all of it.
+const maxReminder = 500
 
 func (r *runner) printPreview(p *agent.Preview) {
 	s := p.Spec
@@ -62,6 +68,9 @@ func (r *runner) printPreview(p *agent.Preview) {
 			how = "matches the task"
 		}
 		r.Print("skill         %s (%s)", untrusted.Name(u.Name), how)
+	}
+	for _, one := range s.Reminders {
+		r.Print("reminder      %s", untrusted.Line(one.Text, maxReminder))
 	}
 	if len(s.Output) > 0 {
 		r.Print("output        a JSON Schema of %d bytes", len(s.Output))
@@ -90,10 +99,10 @@ func (r *runner) printPreview(p *agent.Preview) {
 	}
 }
 
-// printChecks prints what checks an answer, and what follows a failure.
+// printChecks prints what checks an answer, calls and turns, and what follows a failure.
 func (r *runner) printChecks(s agent.Spec) {
 	for _, k := range s.Verify.Checks {
-		r.Print("check         %s (%s)", untrusted.Name(k.Name), k.Kind())
+		r.Print("check         %s (%s%s)", untrusted.Name(k.Name), k.Kind(), judging(k))
 	}
 	if len(s.Verify.Checks) > 0 {
 		bound := "any number"
@@ -102,12 +111,46 @@ func (r *runner) printChecks(s agent.Spec) {
 		}
 		r.Print("vetoes        %s", bound)
 	}
+	for _, p := range agent.CheckPoints() {
+		if p == agent.PointVerify {
+			continue
+		}
+		for _, k := range s.ChecksAt(p) {
+			text := judging(k)
+			if p == agent.PointBeforeRun {
+				text += ", not asked: taken to accept"
+			}
+			r.Print("hook          %s (%s, %s%s)", untrusted.Name(k.Name), p, k.Kind(), text)
+		}
+	}
 	for _, kind := range slices.Sorted(maps.Keys(s.Recovery)) {
 		r.Print("recovery      %s: %s", kind, remedyText(s.Recovery[kind]))
 	}
 	if s.Lessons {
 		r.Print("lessons       the model reads what has failed")
 	}
+}
+
+// judging says when a judge is asked, and when it is passed over; empty if it always looks.
+func judging(k agent.Check) string {
+	c, s, text := k.Cadence, k.Skip, ""
+	for _, part := range []struct {
+		set  bool
+		text string
+	}{
+		{c.When == agent.CadenceStalled, "when a call repeats"},
+		{c.Every > 0, fmt.Sprintf("every %s", render.Count(c.Every, "turn"))},
+		{c.AfterTurns > 0, fmt.Sprintf("after %s", render.Count(c.AfterTurns, "turn"))},
+		{c.MaxInvocations > 0, fmt.Sprintf("at most %s", render.Count(c.MaxInvocations, "time"))},
+		{s.Stalled, "not when a call repeats"},
+		{s.LastTurns > 0, "not in the last " + strings.TrimPrefix(render.Count(s.LastTurns, "turn"), "1 ")},
+		{s.Attempts > 0, fmt.Sprintf("not after %s in a row", render.Count(s.Attempts, "attempt"))},
+	} {
+		if part.set {
+			text += ", " + part.text
+		}
+	}
+	return text
 }
 
 func remedyText(m agent.Remedy) string {
@@ -143,7 +186,7 @@ func limitsText(s agent.Spec) string {
 
 func endText(s agent.Spec) string {
 	if s.Completion == agent.CompletionTool {
-		return fmt.Sprintf("by the tool %s, after at most %s in a row", agent.FinishTool, render.Count(s.Nudges, "nudge"))
+		return fmt.Sprintf("by the tool %s, after at most %s in a row", agent.FinishTool, render.Count(max(0, s.Nudges), "nudge"))
 	}
 	return "by a reply without tool calls"
 }

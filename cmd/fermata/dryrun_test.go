@@ -47,7 +47,7 @@ workspace: project
 	require.NoError(t, err)
 	require.Empty(t, entries, "nothing was started")
 
-	for _, wrong := range [][]string{{"--detach"}, {"--session", "a"}, {"--carry", "reset"}, {"--file", "fermata.yaml"}} {
+	for _, wrong := range [][]string{{"--detach"}, {"--session", "a"}, {"--carry", "reset"}, {"--file", "fermata.yaml"}, {"--judge", " "}} {
 		require.Equal(t, 2, look(wrong...).exit, wrong)
 	}
 }
@@ -69,9 +69,11 @@ agents:
     skills: ["*"]
     skill_match: {}
     lessons: true
+    reminders: [{text: Never push.}]
     limits: {adaptive: {initial: 4, max: 16}}
     recovery: {refusal: {do: retry, times: 2, then: handoff}, limit_turns: ask}
-    verify: {max: 3, checks: [{name: rubric, judge: {instructions: Each line names a change.}}]}
+    verify: {max: 3, checks: [{name: rubric, judge: {instructions: Each line names a change.}, cadence: {every: 2, max_invocations: 1}}]}
+    hooks: {before_run: {checks: [{name: guard, judge: {}}]}, before_calls: {checks: [{name: plan, judge: {}, skip: {last_turns: 1, attempts: 3}}]}}
 `), 0o600))
 	look := func(args ...string) ran {
 		return inProcess(t, append([]string{"run", "writer", "Say hello", "--data", data}, args...)...)
@@ -79,8 +81,8 @@ agents:
 	r := look("--dry-run", "--skill", "notes", "--working-file", "infra/main.tf")
 	require.Zero(t, r.exit, r.err)
 	for _, want := range []string{
-		"limits        4 turns of its own at first, and up to 16", "check         rubric (judge)", "vetoes        3 at most",
-		"recovery      limit_turns: ask", "recovery      refusal: retry, at most 2 times in a row, then handoff", "lessons       ",
+		"limits        4 turns of its own at first, and up to 16", "check         rubric (judge, every 2 turns, at most 1 time)", "hook          plan (before_calls, judge, not in the last turn, not after 3 attempts in a row)", "vetoes        3 at most", "hook          guard (before_run, judge, not asked: taken to accept)", "first request ", "tokens of the model's window",
+		"recovery      limit_turns: ask", "recovery      refusal: retry, at most 2 times in a row, then handoff", "lessons       ", "reminder      Never push.",
 		"skill         notes (named by you)", "skill         deploy (matches the task)", "│ One line for each change.", "│ Deploy to staging first.",
 	} {
 		require.Contains(t, r.out, want)

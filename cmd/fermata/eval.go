@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
 	"github.com/fermata-agents/fermata/testsuite/eval"
@@ -34,21 +39,48 @@ Temporal workflow: after a crash, fermata eval resume continues it.`,
 	return cmd
 }
 
-// readSuite reads a suite, and returns the absolute directory that its paths start from.
-func readSuite(path string) (*eval.Suite, string, error) {
+// readSuite reads a suite with the cases of its data file, and returns the absolute
+// directory that its paths start from.
+func readSuite(path string, pick eval.Pick) (*eval.Suite, string, error) {
 	raw, err := files.Read(path, eval.MaxSuite)
 	if err != nil {
 		return nil, "", agent.Errorf(agent.CodeInvalidInput, "the suite can't be read: %w", err)
-	}
-	s, err := eval.Read(raw)
-	if err != nil {
-		return nil, "", agent.Errorf(agent.CodeOf(err), "%s: %w", path, err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, "", agent.Errorf(agent.CodeInvalidInput, "the suite %s: %w", path, err)
 	}
+	s, err := eval.Read(raw)
+	if err == nil {
+		err = s.ReadCases(dir, pick)
+	}
+	if err != nil {
+		return nil, "", placed(path, raw, err)
+	}
 	return s, dir, nil
+}
+
+// placed adds the line of the suite to an error, and what a misspelt key was meant to be.
+func placed(path string, suite []byte, err error) error {
+	var e *agent.Error
+	if !errors.As(err, &e) || e.Path == "" {
+		return agent.Errorf(agent.CodeOf(err), "%s: %w", path, err)
+	}
+	// The template of cases_from is that of a case, in the suite's type and in its text.
+	at, t := e.Path, reflect.TypeFor[eval.Suite]()
+	if rest, ok := strings.CutPrefix(at, "cases_from.case."); ok {
+		at, t = rest, reflect.TypeFor[eval.Case]()
+	}
+	line, _ := agentsfile.Place(suite, e.Path, t)
+	text := e.Message
+	if strings.Contains(text, "is not known here") {
+		_, meant := agentsfile.Place(suite, at, t)
+		text += meant
+	}
+	if line > 0 {
+		path = fmt.Sprintf("%s:%d", path, line)
+	}
+	return agent.Errorf(e.Code, "%s: %s", path, text)
 }
 
 // reports are the files that a command writes beside its output.
@@ -105,6 +137,10 @@ func (c *cli) printReport(r *report.Report) {
 	}
 	t := c.Table("CASE", "STATE", "PASSED", "RATE", "95 %", "COST", "TURNS", "TIME", "WHY")
 	for _, k := range r.Cases {
+		if k.Decided() == 0 { // a rate of 0 % would say that it failed
+			t.Row(k.Name, k.State, of(k.Passed, k.Planned), "-", "-", "-", "-", "-", short(k.Why))
+			continue
+		}
 		t.Row(k.Name, k.State, of(k.Passed, k.Planned), percent(k.Rate.Rate), interval(k.Rate.Interval), "$"+k.Cost.String(), oneDigit(k.Turns), rounded(k.Duration), short(k.Why))
 	}
 	t.Flush()
@@ -152,7 +188,7 @@ func (c *cli) loadReport(ctx context.Context, name string) (*report.Report, erro
 	}
 	var r *report.Report
 	err := c.WithServer(ctx, func(s *connect.Server, _ *fermata.Client) error {
-		h, err := evalrun.Get(ctx, s.Client, name)
+		h, err := c.evaluation(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -164,6 +200,15 @@ func (c *cli) loadReport(ctx context.Context, name string) (*report.Report, erro
 		return nil
 	})
 	return r, err
+}
+
+// evaluation finds an evaluation by its id.
+func (c *cli) evaluation(ctx context.Context, s *connect.Server, id string) (*evalrun.Handle, error) {
+	h, err := evalrun.Get(ctx, s.Client, id)
+	if errors.Is(err, agent.CodeNotFound) {
+		return nil, agent.Errorf(agent.CodeNotFound, "%s is no evaluation that this server has, and no file with a report; see %s", id, c.CommandLine("eval ls"))
+	}
+	return h, err
 }
 
 // hintResume adds to an error of an evaluation without a worker how it goes on.

@@ -193,6 +193,8 @@ func (b *bench) sideBySide(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	d := lastLine[report.Comparison](t, r.out)
 	require.Equal(t, before.report.ID, d.Before.ID)
+	require.NotEmpty(t, before.report.Builds)
+	require.Equal(t, before.report.Builds, d.Tried.BuildsBefore)
 	require.Equal(t, 1, d.Pairs)
 	require.Equal(t, report.Unpaired, d.Cases[0].Verdict)
 	require.Equal(t, report.Better, d.Cases[1].Verdict)
@@ -304,8 +306,14 @@ func TestEvalRefuses(t *testing.T) {
 	b := setup(t)
 	evalProject(b)
 	suite := func(text string) { b.write("s.yaml", text) }
+	b.write("d.jsonl", "{\"q\": \"x\"}\n")
 	for text, says := range map[string]string{
-		"name: a\nagnt: b\n": "s.yaml: agnt is not known here",
+		"name: a\nagnt: b\n": `s.yaml:2: agnt is not known here; did you mean "agent"?`,
+		"name: a\nagent: good\ncases:\n- name: x\n  input: y\n  graders:\n  - exact: z\n  - exatc: z\n":                           `s.yaml:8: cases[0].graders[1].exatc is not known here; did you mean "exact"?`,
+		"name: a\nagent: good\ncases_from:\n  file: d.jsonl\n  case:\n    input: '{{q}}'\n    grader: [{exact: z}]\n":             `s.yaml:7: cases_from.case.grader is not known here (with line 1 of d.jsonl); did you mean "graders"?`,
+		"name: a\nagent: good\ncases_from:\n  file: d.jsonl\n  case:\n    graders: [{exact: z}]\n    input: '{{question}}'\n":     `s.yaml:7: cases_from.case.input does not fit line 1 of d.jsonl: there is no "question"; there are "q"`,
+		"name: a\nagent: good\nk: 5\ncases: [{name: x, input: y, graders: [{exact: z}]}]\n":                                       "s.yaml:3: k must be a list",
+		"name: a\nagent: good\nk: [0]\ncases: [{name: x, input: y, graders: [{exact: z}]}]\n":                                     "s.yaml:3: k has 0; k is a list of numbers of trials for pass@k",
 		"name: a\nagent: nobody\ncases: [{name: x, input: y, graders: [{exact: z}]}]\n":                                           `case x: fermata.yaml has no agent "nobody"`,
 		"name: a\nagent: good\ncases: [{name: x, input: y, graders: [{judge: {model: gpt, rubric: z}}]}]\n":                       `model "gpt" is not known`,
 		"name: a\nagent: good\ncases: [{name: x, input: y, graders: [{judge: {model: openai/gpt-9, rubric: z}}]}]\n":              "the model openai/gpt-9 needs a key: set OPENAI_API_KEY",
@@ -326,6 +334,12 @@ func TestEvalRefuses(t *testing.T) {
 	r := b.run("eval", "run", "suite.yaml", "--case", "none")
 	require.Equal(t, 2, r.exit)
 	require.Contains(t, r.err, "--case none: the suite has no such case")
+	r = b.run("eval", "run", "suite.yaml", "--trials", "-1")
+	require.Equal(t, 2, r.exit)
+	require.Contains(t, r.err, "--trials is -1: give how often each case is tried")
+	r = b.run("eval", "run", "suite.yaml", "--limit", "3")
+	require.Equal(t, 2, r.exit)
+	require.Contains(t, r.err, "the suite has no cases_from")
 	r = b.run("eval", "run", "suite.yaml", "--html", "none/e.html")
 	require.Equal(t, 2, r.exit)
 	require.Contains(t, r.err, "there is no folder none")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -20,6 +21,8 @@ const (
 	// such lines come after quietAgain.
 	quietFirst = 10 * time.Second
 	quietAgain = 30 * time.Second
+	// lookPatience bounds one look. The client would wait longer for a lost server.
+	lookPatience = 5 * time.Second
 )
 
 // follow shows an evaluation to its end, and writes the reports.
@@ -45,13 +48,15 @@ func (e *evaluator) follow(ctx context.Context, h *evalrun.Handle) error {
 func (e *evaluator) watch(ctx context.Context, h *evalrun.Handle) (*eval.Evaluation, error) {
 	shown, answered, due := 0, time.Now(), time.Now().Add(quietFirst)
 	for {
-		p, err := h.Progress(ctx)
+		look, stop := context.WithTimeout(ctx, lookPatience)
+		p, err := h.Progress(look)
+		stop()
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case err != nil && time.Since(answered) < evaluatorPatience && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+		case err != nil && time.Since(answered) < evaluatorPatience && passes(err):
 			if time.Now().After(due) {
-				e.Note("no worker answers for the evaluation yet")
+				e.noteLost(ctx, h)
 				due = time.Now().Add(quietAgain)
 			}
 		case err != nil:
@@ -74,6 +79,26 @@ func (e *evaluator) watch(ctx context.Context, h *evalrun.Handle) (*eval.Evaluat
 			return h.Load(ctx)
 		}
 		await.Pause(ctx, lookEvery)
+	}
+}
+
+// passes reports whether an error of a look may be over at the next one.
+func passes(err error) bool {
+	return errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeUnreachable)
+}
+
+// noteLost says who does not answer: the server, or the worker that evaluates.
+func (e *evaluator) noteLost(ctx context.Context, h *evalrun.Handle) {
+	look, stop := context.WithTimeout(ctx, lookPatience)
+	defer stop()
+	switch _, err := h.Ended(look); {
+	case ctx.Err() != nil:
+	case err != nil:
+		e.Note("waiting for the Temporal server, which does not answer; the evaluation %s continues when it is back", h.ID)
+	case strings.HasPrefix(h.Evaluator, evaluatorQueue):
+		e.Note("waiting for a worker: none answers for the evaluation")
+	default:
+		e.Note("waiting for a worker: none evaluates on the task queue %s; start the Go program with evalrun.Register there", h.Evaluator)
 	}
 }
 

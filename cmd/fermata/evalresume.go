@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+	"github.com/fermata-agents/fermata/testsuite/eval"
 	"github.com/fermata-agents/fermata/testsuite/eval/evalrun"
 )
 
@@ -59,6 +60,7 @@ type begunHere struct {
 	Queue  string   `json:"task_queue"`
 	Cases  []string `json:"cases,omitempty"`
 	Trials int      `json:"trials,omitempty"`
+	eval.Pick
 }
 
 const maxBegunHere = 1 << 20 // bytes
@@ -75,7 +77,7 @@ func (e *evaluator) remember(suite string) error {
 	if err != nil {
 		return err
 	}
-	b := begunHere{Agents: e.Agents, Model: e.Model, Queue: e.Queue, Cases: e.only, Trials: e.trials, Suite: filepath.Join(e.Dir, filepath.Base(suite))}
+	b := begunHere{Agents: e.Agents, Model: e.Model, Queue: e.Queue, Cases: e.only, Trials: e.trials, Pick: e.pick, Suite: filepath.Join(e.Dir, filepath.Base(suite))}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return agent.Errorf(agent.CodeNotWritten, "the data directory: %w", err)
 	}
@@ -116,8 +118,8 @@ func (e *evaluator) recall() (suite string, err error) {
 	if e.TaskQueue == "" {
 		e.TaskQueue = b.Queue
 	}
-	if e.only == nil && e.trials == 0 {
-		e.only, e.trials = b.Cases, b.Trials
+	if e.only == nil && e.trials == 0 && e.pick == (eval.Pick{}) {
+		e.only, e.trials, e.pick = b.Cases, b.Trials, b.Pick
 	}
 	return b.Suite, nil
 }
@@ -134,7 +136,7 @@ func (e *evaluator) resume(ctx context.Context, id, suite string) (err error) {
 	if e.server, err = e.FindOrStart(ctx); err != nil {
 		return err
 	}
-	h, err := evalrun.Get(ctx, e.server.Client, id)
+	h, err := e.evaluation(ctx, e.server, id)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestEvalResumeTrustsNoPathOfTheServer(t *testing.T) {
 	info := eval.Info{
 		ID: id, Suite: "mixed", Agents: b.dir + "/fermata.yaml", Dir: b.dir, Queue: "fermata", Evaluator: evaluatorQueue + id, Total: 2,
 	}
-	suite, _, err := readSuite(b.dir + "/suite.yaml")
+	suite, _, err := readSuite(b.dir+"/suite.yaml", eval.Pick{})
 	require.NoError(t, err)
 	_, err = evalrun.Start(t.Context(), c, suite, info, b.dir)
 	require.NoError(t, err)

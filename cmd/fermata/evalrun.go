@@ -30,6 +30,7 @@ type evaluator struct {
 	agents string   // the agents file as the user named it
 	only   []string // the cases that are tried
 	trials int
+	pick   eval.Pick // of the suite's data file
 	// noAgents says that the evaluation began without an agents file.
 	noAgents bool
 
@@ -60,6 +61,7 @@ The exit status is 0 if all cases pass, 1 if one does not, and 4 if the budget l
 trials that could decide it. If trials could not be made or graded it is that of the error.`,
 		Example: `  fermata eval run suite.yaml
   fermata eval run suite.yaml --agents fermata.yaml --label haiku --model anthropic/claude-haiku-4-5
+  fermata eval run gsm8k.yaml --sample 20 --trials 3
   fermata eval run suite.yaml --junit eval.xml --html eval.html --json > eval.jsonl`,
 		Args: exactArgs(1, "a suite's file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
@@ -80,11 +82,13 @@ func (e *evaluator) localFlags(cmd *cobra.Command) {
 	f.StringVar(&e.Model, "model", "", "use another model for all agents of the suite, if the worker is in this process")
 	f.StringArrayVar(&e.only, "case", nil, "try only this case; may be repeated")
 	f.IntVar(&e.trials, "trials", 0, "try each case this often, instead of what the suite says")
+	f.IntVar(&e.pick.Limit, "limit", 0, "of the suite's data file, take only the first records")
+	f.IntVar(&e.pick.Sample, "sample", 0, "of the suite's data file, take this many records, always the same ones")
 }
 
 // load reads the suite and the agents file of this machine.
 func (e *evaluator) load(ctx context.Context, path string) (err error) {
-	if e.suite, e.Dir, err = readSuite(path); err != nil {
+	if e.suite, e.Dir, err = readSuite(path, e.pick); err != nil {
 		return err
 	}
 	if err := e.narrow(); err != nil {
@@ -135,6 +139,9 @@ func (e *evaluator) narrow() error {
 	}
 	if len(e.only) > 0 {
 		e.suite.Cases = slices.DeleteFunc(e.suite.Cases, func(k eval.Case) bool { return !slices.Contains(e.only, k.Name) })
+	}
+	if e.trials < 0 {
+		return agent.Errorf(agent.CodeInvalidInput, "--trials is %d: give how often each case is tried, 1 or more", e.trials)
 	}
 	if e.trials != 0 {
 		e.suite.Trials = e.trials

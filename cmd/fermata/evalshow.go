@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/testsuite/eval/evalrun"
 	"github.com/fermata-agents/fermata/testsuite/eval/report"
 )
@@ -172,4 +175,12 @@ func (c *cli) printComparison(d *report.Comparison) {
 	t.Flush()
 	c.Print("%s -> %s: %s · %s over %s, p %s (%s), cost of a trial $%s -> $%s", d.Before.ID, d.After.ID, d.Verdict, points(d.Change), counted(d.Pairs, "case"), pValue(d.P), d.Method, d.CostBefore, d.CostAfter)
 	c.Print("single cases: %s, adjusted by Holm", d.CasesMethod)
+	for _, t := range []struct {
+		what          string
+		before, after []string
+	}{{"models", d.Tried.ModelsBefore, d.Tried.ModelsAfter}, {"builds", d.Tried.BuildsBefore, d.Tried.BuildsAfter}} {
+		if !slices.Equal(t.before, t.after) {
+			c.Print("%s: %s -> %s", t.what, untrusted.Line(strings.Join(t.before, ", "), 200), untrusted.Line(strings.Join(t.after, ", "), 200))
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
-	"github.com/fermata-agents/fermata/testsuite/eval/evalrun"
 )
 
 func (c *cli) evalStopCommand() *cobra.Command {
@@ -39,7 +38,7 @@ type stoppedLine struct {
 
 func (c *cli) stopEvaluation(ctx context.Context, id string) error {
 	return c.WithServer(ctx, func(s *connect.Server, _ *fermata.Client) error {
-		h, err := evalrun.Get(ctx, s.Client, id)
+		h, err := c.evaluation(ctx, s, id)
 		if err != nil {
 			return err
 		}

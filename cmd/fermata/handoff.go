@@ -20,11 +20,11 @@ func (c *cli) handoffCommand() *cobra.Command {
 	var md bool
 	cmd := &cobra.Command{
 		Use:   "handoff SESSION",
-		Short: "Print the handoff of a stopped run",
+		Short: "Print the handoff of a run that was stopped or failed",
 		Long: `Handoff prints the handoff of the session's last stopped run and its sub-agents: what
-is done, what is left, what is unknown. A run that failed has one, too, if its agent's
-recovery hands off. It is JSON, or Markdown with --md. Another run can start with it
-(fermata run --briefing).`,
+is done, what is left, what is unknown. A run that failed has one, too, if its model
+refused, its provider failed, or its agent's recovery hands off. It is JSON, or Markdown
+with --md. Another run can start with it (fermata run --briefing).`,
 		Example: `  fermata handoff invoice-118 --md
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: exactArgs(1, "a session"),
@@ -56,13 +56,20 @@ func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Clie
 	return nil
 }
 
-// lastHandoff returns the handoff of the session's last run that left one.
+// handsOff reports whether an outcome has a handoff that is worth a look: of a run that was stopped, or that
+// did something before it failed.
+func handsOff(o agent.Outcome) bool {
+	return o.Handoff != nil && (o.Status == agent.StatusStopped || o.Turns > 1)
+}
+
+// lastHandoff returns the handoff of the session's last run that left one. That of a run that failed at
+// once does not hide an earlier one.
 func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*agent.Handoff, error) {
 	last, err := runs.Get(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	latest := fermata.RunInfo{}
+	latest, thin := fermata.RunInfo{}, (*agent.Handoff)(nil)
 	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + connect.Quote(session)}) {
 		if err != nil {
 			return nil, err
@@ -84,9 +91,13 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.FromRPC(err))
 		}
 		// A run that was stopped before it could write has none; an older one may.
-		if o.Handoff != nil {
+		if handsOff(o) {
 			return o.Handoff, nil
 		}
+		thin = cmp.Or(thin, o.Handoff)
+	}
+	if thin != nil {
+		return thin, nil
 	}
 	return nil, c.noHandoff(session, latest.Status)
 }
@@ -96,5 +107,5 @@ func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
 		return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: only a run that was stopped, or whose recovery hands off, writes one, and the last run is %s; for its answer: %s", session, cmp.Or(string(last), "not listed"), c.CommandLine("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: only a run that was stopped, or whose model or recovery hands off, writes one, and the last run is %s; for its answer: %s", session, cmp.Or(string(last), "not listed"), c.CommandLine("show %s", session))
 }

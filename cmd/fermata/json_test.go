@@ -20,7 +20,7 @@ import (
 
 // goesOn are the commands that go on until they are interrupted, and demo, which has a
 // server of its own: each is a process in TestJSONOfProcesses.
-var goesOn = []string{"demo", "dev", "worker", "codec"}
+var goesOn = []string{"demo", "dev", "worker", "codec", "callback"}
 
 // everyCommand lists the commands that do something, and groups those that only have others below
 // them, by their names behind fermata.
@@ -114,7 +114,7 @@ func (s *stage) tour() []spoken {
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
 		{"eval run", 2, []string{suite}}, {"eval resume", 6, []string{s.session("none")}}, {"eval stop", 6, []string{s.session("none")}}, {"eval ls", 0, nil}, {"eval show", 6, []string{s.session("none")}},
 		{"eval compare", 0, []string{report, report}}, {"eval add", whatever, []string{a, "--to", filepath.Join(dir, "new.yaml"), "--name", "one"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"skills ls", 0, []string{skills}}, {"skills show", 0, []string{filepath.Join(skills, "reise")}}, {"skills check", 0, []string{skills}}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"skills ls", 0, []string{skills}}, {"skills show", 0, []string{"reise", skills}}, {"skills check", 0, []string{skills}}, {"schema", 0, nil}, {"roles ls", 0, nil}, {"roles show", 0, []string{"merger"}}, {"roles copy", 0, []string{"merger", "mine"}}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 
@@ -203,7 +203,9 @@ func TestJSONOfProcesses(t *testing.T) {
 	worker.until(`{"v":1,"type":"ready"`)
 	codec := b.start("codec", "--listen", freeAddress(t), "--json")
 	codec.until(`{"v":1,"type":"ready"`)
-	for _, p := range []*process{codec, worker, dev} {
+	callback := b.start("callback", "--listen", freeAddress(t), "--allow-unauthenticated", "--json")
+	callback.until(`{"v":1,"type":"ready"`)
+	for _, p := range []*process{callback, codec, worker, dev} {
 		r := p.end(syscall.SIGTERM)
 		require.Zero(t, r.exit, r.err)
 		require.Equal(t, "ready", objects(t, r.out)["type"])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +16,32 @@ import (
 func (c *cli) lsCommand() *cobra.Command {
 	var f fermata.ListOptions
 	var status string
-	limit := 50
+	limit, suspended := 50, false
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List runs, the latest first",
-		Long:  `Ls lists runs from Temporal's visibility, the latest first. It needs no worker.`,
+		Long: `Ls lists runs from Temporal's visibility, the latest first. It needs no worker.
+
+With --suspended it lists only suspended runs, and asks each why it waits. The table has
+who suspended it, what it waits for and the reason; --json also has the conditions, the
+requests and the last event before the wait.`,
 		Example: `  fermata ls --status running
   fermata ls --agent reviewer --older 24h
+  fermata ls --suspended --json | jq 'select(.age_ms > 86400000)'
   fermata ls --query "FermataWaitsFor='approval'" --json`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if suspended && status != "" {
+				return agent.Errorf(agent.CodeInvalidInput, "--suspended and --status exclude each other")
+			}
 			f.Status = agent.Status(status)
 			if err := checkFilter(f, limit); err != nil {
 				return err
 			}
 			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
+				if suspended {
+					return c.listSuspended(cmd.Context(), runs, f, limit)
+				}
 				return c.list(cmd.Context(), runs, f, limit)
 			})
 		},
@@ -38,6 +50,7 @@ func (c *cli) lsCommand() *cobra.Command {
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
 	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped runs")
 	olderFlag(flags, &f.Older, "only runs that have had their status for this long, such as 24h or 7d")
+	flags.BoolVar(&suspended, "suspended", false, "only suspended runs, each with its suspension")
 	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
 	flags.IntVar(&limit, "limit", limit, "maximum number of runs")
 	c.jsonFlag(cmd, "print each run as a line of JSON")
@@ -86,10 +99,49 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListOpti
 		if l.Reason != "" && l.Status != agent.StatusCompleted {
 			status += " (" + untrusted.Line(l.Reason, 40) + ")"
 		}
+		if !l.DeleteAfter.IsZero() {
+			status += ", kept until " + l.DeleteAfter.Local().Format(time.DateTime)
+		}
 		t.Row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, render.Age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
 	}
 	if n == 0 {
 		c.Note("no runs")
+	}
+	return nil
+}
+
+// listSuspended is ls --suspended.
+func (c *cli) listSuspended(ctx context.Context, runs *fermata.Client, f fermata.ListOptions, limit int) error {
+	t := c.Table()
+	defer t.Flush()
+	n := 0
+	for s, err := range runs.Suspended(ctx, &f) {
+		if err != nil {
+			return badQuery(f.Query, err)
+		}
+		if n++; n > limit {
+			t.Flush()
+			c.Note("there are more than %d: see --limit, --agent", limit)
+			return nil
+		}
+		if c.JSON {
+			c.Line(s)
+			continue
+		}
+		if n == 1 {
+			t.Row("SESSION", "AGENT", "FOR", "BY", "WAITS FOR", "REASON")
+		}
+		by, reason := "?", s.Reason
+		switch {
+		case s.Suspension != nil:
+			by = string(s.Suspension.Initiator)
+		case s.Error != nil:
+			reason = "no answer: " + string(s.Error.Code)
+		}
+		t.Row(untrusted.Name(s.Session), untrusted.Name(s.Agent), render.Age(s.Since), by, untrusted.Cut(untrusted.Names(s.WaitsFor), 60), untrusted.Line(reason, 80))
+	}
+	if n == 0 {
+		c.Note("no suspended runs")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // A run that was parked on one machine is resumed from another one, which knows its
 // session's name, the server's address and the store, and no more; the worker that parked it is gone
-// (HL-28, HL-47, OA-29, OA-30). What comes last says how it ended.
+// (HL-28, HL-47, OA-29, OA-30, HA-138). What comes last says how it ended.
 func TestResumeOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	server, queue := devserver.ForPackage(t).Addr(), "machines-"+uuid.NewString()[:8]

@@ -275,6 +275,41 @@ func TestNoWorker(t *testing.T) {
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }
 
+// Without a worker at the run's task queue, what the store has is shown, as without a server.
+func TestTheStoreIsShownWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents: {asker: {model: \"script:asker.yaml\", tools: [ask_user]}}\nas_root: true\n")
+	b.write("asker.yaml", "replies: [{text: Let me ask., calls: [{tool: ask_user, arguments: {question: \"Which till?\"}}]}]\n")
+	dev := b.start("dev")
+	dev.until("ready")
+	w := b.start("worker", "--agents", "fermata.yaml", "--task-queue", "tills")
+	w.until("ready")
+	r := b.run("run", "asker", "Call the till.", "--session", "s-1", "--task-queue", "tills")
+	require.Equal(t, 3, r.exit, r.out+r.err)
+	r = b.run("transcript", "s-1")
+	require.Zero(t, r.exit, r.err)
+	require.NotContains(t, r.err, "no worker answers")
+	whole := r.out
+	require.Contains(t, whole, "Let me ask.")
+	points := b.run("checkpoints", "s-1").out
+
+	for _, end := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} { // a killed worker seems to poll for a while
+		w.end(end)
+		for command, shows := range map[string]string{"transcript": whole, "runs": "asker", "checkpoints": points} {
+			r := b.run(command, "s-1")
+			require.Zero(t, r.exit, r.out+r.err)
+			require.Contains(t, r.out, shows)
+			require.Regexp(t, "no worker answers at the task queue tills: this is what the store had at .* of a run that has not ended", r.err)
+		}
+		if end == syscall.SIGINT {
+			w = b.start("worker", "--agents", "fermata.yaml", "--task-queue", "tills")
+			w.until("ready")
+		}
+	}
+	require.Zero(t, dev.end(syscall.SIGINT).exit)
+}
+
 // A run whose processes were killed goes on where another one takes it up
 // (HA-138).
 func TestRunSurvivesItsProcesses(t *testing.T) {
@@ -294,6 +329,7 @@ func TestRunSurvivesItsProcesses(t *testing.T) {
 	require.Equal(t, 6, r.exit, r.err)
 	require.Contains(t, r.err, "[busy] the task queue fermata has live runs of the agents in ")
 	require.Contains(t, r.err, "/fermata.yaml (s-1)")
+	require.Contains(t, r.err, "fermata cancel SESSION in another terminal. Or keep this project apart with --data DIR")
 
 	dev := b.start("dev")
 	dev.until("ready")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ func (c *cli) resumeCommand() *cobra.Command {
 		Long: `Resume removes a run's own hold, also from its sub-agents, or wakes a parked run. A run
 that asks something continues with the answer instead (see fermata inbox). A run that
 is held by its parent's hold continues when the parent is resumed.
+
+If a hook of the agent refuses the resume, the exit status is 6 and the run stays
+suspended.
 
 With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata resume invoice-118
@@ -64,12 +68,16 @@ With --wait, the exit status is that of fermata run.`,
 	return cmd
 }
 
+// resumeWithin bounds a resume. The runtime may ask a hook first, for 10s by default, and once more if
+// that worker is lost.
+const resumeWithin = sendWithin + 35*time.Second
+
 func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, o *fermata.ResumeOptions, wait bool) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err
 	}
-	sending, cancel := context.WithTimeout(ctx, sendWithin)
+	sending, cancel := context.WithTimeout(ctx, resumeWithin)
 	defer cancel()
 	// Repeated while no worker is there: the server accepts nothing then, so the resume has one
 	// effect.

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/roles"
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 func (c *cli) rolesCommand() *cobra.Command {
@@ -114,8 +115,9 @@ func (c *cli) rolesCopyCommand() *cobra.Command {
 		Use:   "copy ROLE [NAME]",
 		Short: "Write a role as an agent of your own",
 		Long: `Copy writes a role as an agents file with one agent, which you can change. It has all
-that the role fills in, so it no longer depends on the role. NAME is the agent's name;
-without it the agent is called as the role.`,
+that the role fills in, so it no longer depends on the role, and tools that read the
+workspace; add those that it needs. NAME is the agent's name; without it the agent is
+called as the role.`,
 		Example: `  fermata roles copy reviewer -o reviewer.yaml
   fermata roles copy reviewer critic --model openai/gpt-5 > critic.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -160,10 +162,14 @@ func (c *cli) printFile(text string) {
 	c.Print("%s", untrusted.Block(strings.TrimSuffix(text, "\n")))
 }
 
-// copyOfRole returns an agents file with an agent that has what the role fills in.
+// copyOfRole returns an agents file with an agent that has what the role fills in. It has tools, too:
+// an agent without any could not do its work, and a worker without tools refuses a rule about fs_write.
 func copyOfRole(role, name, model string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "agents:\n  %s:\n    model: %q\n", name, model)
+	if def, _ := roles.Get(role); def.Profile != agent.ProfileCompleter { // which answers in its only turn
+		fmt.Fprintf(&b, "    tools: [%s, %s, %s] # add what it needs, such as %s or %s\n", workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool)
+	}
 	for line := range strings.Lines(roles.Text(role)) {
 		if strings.TrimSpace(line) != "" {
 			b.WriteString("    ")

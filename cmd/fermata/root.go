@@ -175,7 +175,7 @@ func (c *cli) groups() []group {
 		}},
 		{"test", "Evaluate agents:", []*cobra.Command{c.evalCommand()}},
 		{groupOperate, "Operate servers and workers:", []*cobra.Command{
-			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.rolesCommand(), c.lockCommand(), c.skillsCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
+			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.rolesCommand(), c.lockCommand(), c.skillsCommand(), c.storeCommand(), c.callbackCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
 		}},
 	}
 }

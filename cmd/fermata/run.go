@@ -33,6 +33,7 @@ type runner struct {
 	detach      bool
 	dry         bool             // only show what the run would be
 	park        string           // conditions as JSON
+	judge       string           // the rubric of a judge that is asked about the answer
 	briefing    string           // a file with a handoff
 	shown       []string         // files that go along
 	skills      []string         // active from the first turn on
@@ -78,6 +79,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
   git diff | fermata run reviewer - --json | tail -1 | jq .text
   fermata run reviewer "And the tests?" --session 0199a6f1-…
   fermata run reviewer "What is wrong on this page?" --file page.png --file spec.pdf
+  fermata run reviewer "Review main.go" --judge "Each finding names a file and a line."
   fermata run reviewer "Review main.go" --dry-run
   fermata run payer "Pay invoice 118" --park '{"event":{"topic":"bank.open"}}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -87,6 +89,9 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 			return exactArgs(2, `an agent and a task in quotes`)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("judge") && strings.TrimSpace(r.judge) == "" {
+				return agent.Errorf(agent.CodeInvalidInput, "--judge is empty: say in quotes what is enough, or leave it out")
+			}
 			r.silent = len(args) == 1
 			r.agent, r.task = args[0], append(args, "")[1]
 			return r.do(cmd.Context())
@@ -99,6 +104,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
 	f.BoolVar(&r.dry, "dry-run", false, "start nothing, and show what the run would be: options, tools with their rulings, and the size of the first request")
 	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
+	f.StringVar(&r.judge, "judge", "", "let a judge look at the answer: says what is enough, and the agent works until the judge accepts or a limit ends the run")
 	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
 	fileFlag(cmd, &r.shown)
 	f.StringArrayVar(&r.skills, "skill", nil, "skill of the agent that the model reads from the first turn on; may be repeated")
@@ -242,6 +248,9 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	}
 	if o.Files, err = fileInputs(r.shown); err != nil {
 		return o, err
+	}
+	if r.judge != "" {
+		o.Judge = &agent.Judge{Instructions: r.judge}
 	}
 	if r.park != "" {
 		c, err := signals.DecodeConditions([]byte(r.park))

@@ -16,13 +16,13 @@ func (c *cli) runsCommand() *cobra.Command {
 		Use:   "runs SESSION",
 		Short: "List the runs of a session",
 		Long: `Runs lists the runs of a session in their order, from the session's log. It also lists
-runs that Temporal's retention has removed. It needs the workers' store. Without a live
-run no server is needed.`,
+runs that Temporal's retention has removed. It needs the workers' store. Without a server,
+or if no worker answers for a live run, it lists what the store has.`,
 		Example: `  fermata runs invoice-118
   fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.records(cmd.Context(), runs, args[0])
 			})
 		},

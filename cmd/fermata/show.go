@@ -36,6 +36,8 @@ type shown struct {
 	Source  string         `json:"source"`
 	Task    string         `json:"task,omitempty"`
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
+	// DeleteAfter is the end of an ended session's retention; zero means forever.
+	DeleteAfter time.Time `json:"delete_after,omitzero"`
 }
 
 // askFor bounds the query to a run that may have no worker.
@@ -115,6 +117,9 @@ func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	if err != nil {
 		return err
 	}
+	if v.Outcome != nil && v.DeleteAfter.IsZero() { // Temporal has forgotten the run, and the store may know
+		v.DeleteAfter, _ = runs.DeleteAfter(ctx, session)
+	}
 	if v.Source == sourceMemo {
 		c.Note("no worker answers at the task queue of the run: this is what Temporal knows of it")
 	}
@@ -141,7 +146,11 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 		if err != nil {
 			return nil, err
 		}
-		return &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
+		v := &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}
+		if memo.Retention > 0 {
+			v.DeleteAfter = o.Ended.Add(time.Duration(memo.Retention))
+		}
+		return v, nil
 	}
 	// A query waits for a worker, and there may be no worker.
 	asking, cancel := context.WithTimeout(ctx, askFor)
@@ -209,6 +218,9 @@ func (c *cli) showText(v *shown) {
 		status += " (" + untrusted.Line(v.Reason, 200) + ")"
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), render.Age(v.Since))
+	if !v.DeleteAfter.IsZero() {
+		row("kept until", "%s", v.DeleteAfter.Local().Format(time.DateTime))
+	}
 	row("turn", "%d", v.Turn)
 	for _, d := range v.InFlight {
 		row("doing", "%s, for %s", render.Words(doing(d)...), render.Age(d.Since))
@@ -216,6 +228,9 @@ func (c *cli) showText(v *shown) {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
 				d.Delay.Error.Code, untrusted.Line(d.Delay.Error.Message, 200))
 		}
+	}
+	if p := v.Progress; p != nil {
+		row("progress", "%s", strings.TrimPrefix(render.Progress(p), "progress: "))
 	}
 	showRest(row, v)
 	// The memo has no token counts, and zeros would be wrong.
@@ -233,6 +248,9 @@ func (c *cli) showText(v *shown) {
 	}
 	if v.Build != "" {
 		row("worker", "%s", v.Build)
+	}
+	if d := v.SuspensionDenied; d != nil {
+		row("denied", "%s at %s by the hook %s: %s", d.Suspension, d.At.Local().Format(time.DateTime), untrusted.Name(d.Hook), untrusted.Line(d.Reason, 200))
 	}
 	for _, r := range v.Refused {
 		row("refused", "%s at %s: %s", untrusted.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), untrusted.Line(r.Error.Error(), 200))
@@ -330,6 +348,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if v.Queued > 0 {
 		row("queued", "%s", counted(v.Queued, "message"))
 	}
+	if q := v.QueuedEvents; q != nil {
+		row("queued", "%d of %s", q.Used, render.Count(q.Max, "event"))
+	}
 }
 
 // showAsked shows whole requests, with the commands that answer them.
@@ -365,5 +386,9 @@ func (c *cli) answer(o *agent.Outcome) {
 	if len(o.Output) > 0 {
 		c.Print("")
 		c.Print("%s", untrusted.Margin(render.Output(o.Output)))
+	}
+	if o.Workspace != nil {
+		c.Print("")
+		c.Print("workspace: %s", render.Workspace(o.Workspace))
 	}
 }

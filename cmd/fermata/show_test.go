@@ -46,6 +46,32 @@ func TestAgentsOfATree(t *testing.T) {
 	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")
 }
 
+// A tree shows what became of the workspaces of sub-agents, if one had its own (HA-103).
+func TestConflictsOfATree(t *testing.T) {
+	nodes := []agent.Node{{Session: "s", Agent: "lead"}, {Session: "s/coder-1", Agent: "coder", Depth: 1, Workspace: agent.WorkspaceMerged}, {Session: "s/coder-2", Agent: "coder", Depth: 1, Workspace: agent.WorkspaceConflict}}
+	var out strings.Builder
+	newCLI(nil, &out, io.Discard).showTree(nodes)
+	require.Regexp(t, `(?m)^SESSION .* WORKSPACE$`, out.String())
+	require.Regexp(t, `(?m)^  /coder-1 .* merged$`, out.String())
+	require.Regexp(t, `(?m)^  /coder-2 .* conflict$`, out.String())
+	out.Reset()
+	newCLI(nil, &out, io.Discard).showTree(nodes[:1])
+	require.NotContains(t, out.String(), "WORKSPACE")
+}
+
+// A tree shows what each run was granted, and what is left of it.
+func TestTheBudgetsOfATree(t *testing.T) {
+	var out strings.Builder
+	c := newCLI(nil, &out, io.Discard)
+	c.showTree([]agent.Node{
+		{Session: "s-1", Agent: "lead", Status: agent.StatusSuspended, Remaining: &agent.Budget{Tokens: new(int64(700))}},
+		{Session: "s-1/clerk-1", Agent: "clerk", Depth: 1, Status: agent.StatusSuspended, Granted: &agent.Budget{Tokens: new(int64(300)), Turns: new(7)}, Remaining: &agent.Budget{Tokens: new(int64(120)), Turns: new(2)}},
+	})
+	require.Regexp(t, `(?m)^SESSION +AGENT +STATUS +AGENTS +USED +GRANTED +LEFT +WAITS FOR$`, out.String())
+	require.Regexp(t, `(?m)^s-1 +lead +suspended +0 +- +- +700 tokens *$`, out.String(), "nobody grants to a root")
+	require.Regexp(t, `(?m)^  /clerk-1 +clerk +suspended +0 +- +7 turns, 300 tokens +2 turns, 120 tokens *$`, out.String())
+}
+
 // What may have had its effect, and may not, is shown at the end of a run.
 func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	var out strings.Builder

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/skill"
 )
@@ -94,13 +95,21 @@ them. The digest is of all files of a skill: a run keeps the one that it began w
 func (c *cli) skillsShowCommand() *cobra.Command {
 	r := &skillsRun{cli: c}
 	cmd := &cobra.Command{
-		Use:   "show NAME | DIR",
+		Use:   "show SKILL [DIR ...]",
 		Short: "Show a skill with its instructions and files",
-		Long:  `Show prints what a skill says of itself, its files, and its instructions as a model reads them.`,
+		Long: `Show prints what a skill says of itself, its files, and its instructions as a model
+reads them. SKILL is its name in the agents file or in the directories, or its own
+directory.`,
 		Example: `  fermata skills show pdf
+  fermata skills show pdf ./skills
   fermata skills show ./skills/pdf --json | jq -r .instructions`,
-		Args: exactArgs(1, "the name or the directory of a skill"),
-		RunE: func(cmd *cobra.Command, args []string) error { return r.show(cmd.Context(), args[0]) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return nil
+			}
+			return exactArgs(1, "the name or the directory of a skill")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return r.show(cmd.Context(), args[0], args[1:]) },
 	}
 	r.flags(cmd, "print the skill as one line of JSON")
 	return cmd
@@ -171,8 +180,8 @@ func (r *skillsRun) list(s *skill.Skill) {
 	r.Print("%s", untrusted.Margin(s.Description))
 }
 
-func (r *skillsRun) show(ctx context.Context, name string) error {
-	s, err := r.find(ctx, name)
+func (r *skillsRun) show(ctx context.Context, name string, dirs []string) error {
+	s, err := r.find(ctx, name, dirs)
 	if err != nil {
 		return err
 	}
@@ -207,12 +216,15 @@ func (r *skillsRun) show(ctx context.Context, name string) error {
 	return nil
 }
 
-// find returns a skill by its directory, or by its name in the agents file.
-func (r *skillsRun) find(ctx context.Context, name string) (*skill.Skill, error) {
-	if _, err := os.Stat(filepath.Join(name, skill.FileName)); err == nil {
+// find returns a skill by its directory, or by its name in the agents file or in directories.
+func (r *skillsRun) find(ctx context.Context, name string, dirs []string) (*skill.Skill, error) {
+	if _, err := os.Stat(filepath.Join(name, skill.FileName)); err == nil && len(dirs) == 0 {
 		return skill.Read(name)
 	}
-	all, err := r.read(ctx, nil)
+	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s has no file %s, so it is no skill; name one in it: fermata skills show NAME %s", name, skill.FileName, connect.ShellWord(name))
+	}
+	all, err := r.read(ctx, dirs)
 	if err != nil {
 		return nil, err
 	}

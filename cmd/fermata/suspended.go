@@ -133,6 +133,9 @@ func (c *cli) answers(q agent.Request) (lines []string) {
 		say("reject %s --reason '…'", at)
 	case len(q.Choices) > 0:
 		say("answer %s --choice 0", at)
+	case q.Call != nil && q.Call.Tool == agent.WaitForUserTool: // any message answers it
+		lines = append(lines, c.CommandLine("send %s '…'", q.Session))
+		say("answer %s '…'", at)
 	default:
 		say("answer %s '…'", at)
 	}

@@ -139,6 +139,10 @@ func TestExportersAreChosen(t *testing.T) {
 		require.Contains(t, r.err, "otlp, console and none are known")
 		require.NotContains(t, r.err, "temporal ", "no server was started")
 	}
+	b.env = append(plain[:len(plain):len(plain)], "OTEL_TRACES_EXPORTER=console", "FERMATA_TRACE_SUSPENSION_TEXTS=yes")
+	guessed := b.run("run", "reader", "x")
+	require.Equal(t, 2, guessed.exit, guessed.err)
+	require.Contains(t, guessed.err, "say true or false")
 	b.env = append(plain[:len(plain):len(plain)], "OTEL_TRACES_EXPORTER=console")
 	r := b.run("run", "reader", "What do the notes say?")
 	require.Zero(t, r.exit, r.err)
@@ -148,4 +152,21 @@ func TestExportersAreChosen(t *testing.T) {
 	r = b.run("run", "reader", "What do the notes say?")
 	require.Zero(t, r.exit, r.err)
 	require.NotContains(t, r.err, "invoke_agent")
+}
+
+// What a suspension asks is in spans only where the environment says so.
+func TestTextsOfSuspensionsAreOptIn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  asker: {model: \"script:s.yaml\", tools: [ask_user]}\n")
+	b.write("s.yaml", "replies:\n  - {calls: [{tool: ask_user, arguments: {question: \"Which till?\"}}]}\n")
+	b.env = append(b.env, "OTEL_TRACES_EXPORTER=console")
+	r := b.run("run", "asker", "go", "--json")
+	require.Equal(t, 3, r.exit, r.err)
+	require.Contains(t, r.err, `"Name":"suspend input_required"`)
+	require.NotContains(t, r.err, "Which till?")
+	b.env = append(b.env, "FERMATA_TRACE_SUSPENSION_TEXTS=true")
+	r = b.run("run", "asker", "go", "--json")
+	require.Equal(t, 3, r.exit, r.err)
+	require.Contains(t, r.err, "Which till?")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,10 @@ run for exact numbers.
 
 AGENTS is the number of agents started below a run, of how many its limits allow. USED
 is what the run and its sub-agents have used. GRANTED is what its parent lets it use.
-LEFT is what it may still use. An ended agent has returned what was left.`,
+LEFT is what it may still use. An ended agent has returned what was left. PROGRESS is
+there if an agent has reported its progress. WORKSPACE is there if an agent with a workspace
+of its own has ended, and says what became of that; fermata show says how to get what was
+kept after a conflict.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: exactArgs(1, "a session"),
@@ -54,7 +58,22 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		c.Line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
 		return nil
 	}
-	t := c.Table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
+	c.showTree(nodes)
+	return nil
+}
+
+// showTree prints the nodes of a tree as a table.
+func (c *cli) showTree(nodes []agent.Node) {
+	columns := []any{"SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR"}
+	reports := slices.ContainsFunc(nodes, func(n agent.Node) bool { return n.Progress != "" })
+	if reports {
+		columns = append(columns, "PROGRESS")
+	}
+	places := slices.ContainsFunc(nodes, func(n agent.Node) bool { return n.Workspace != "" })
+	if places {
+		columns = append(columns, "WORKSPACE")
+	}
+	t := c.Table(columns...)
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
@@ -62,10 +81,16 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 			// rest.
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		t.Row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n))
+		cells := []any{untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n)}
+		if reports {
+			cells = append(cells, untrusted.Line(n.Progress, 120))
+		}
+		if places {
+			cells = append(cells, untrusted.Line(string(n.Workspace), 120))
+		}
+		t.Row(cells...)
 	}
 	t.Flush()
-	return nil
 }
 
 // agentsText returns how many agents were started below a node, and how many its limits

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,7 +159,7 @@ func (h *verbRun) printCommand(s ackLine) {
 	case s.Effect == agent.EffectRunEnded:
 		h.Print("%s: the run ended first; it is %s", s.Session, s.Status)
 	case s.Effect == agent.EffectAlready:
-		h.Print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
+		h.Print("%s: no change, it is %s already%s", s.Session, statusText(s.Ack), holdText(s.Hold))
 	default:
 		h.Print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
 	}
@@ -170,6 +171,21 @@ func statusText(a agent.Ack) string {
 		return string(a.Status)
 	}
 	return fmt.Sprintf("%s (%s)", a.Status, a.Suspension)
+}
+
+// holdText says who holds a run, and why.
+func holdText(h *agent.AckHold) string {
+	if h == nil {
+		return ""
+	}
+	text := fmt.Sprintf(": %s of %s", h.Verb, h.Since.Format(time.RFC3339))
+	if h.By != "" {
+		text += " by " + strconv.Quote(h.By)
+	}
+	if h.Reason != "" {
+		text += ", " + strconv.Quote(h.Reason)
+	}
+	return text
 }
 
 // awaitEffect waits for the effect of the verb. The exit status is 0 if it came, and

@@ -34,9 +34,12 @@ func TestHoldAndResume(t *testing.T) {
 	require.Equal(t, agent.StatusSuspended, lastLine[agent.Outcome](t, r.out).Status)
 	r = s.run("pause", run.Session, "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.EffectAlready, lastLine[agent.Ack](t, r.out).Effect)
+	ack := lastLine[agent.Ack](t, r.out)
+	require.Equal(t, agent.EffectAlready, ack.Effect)
+	require.Equal(t, agent.AckHold{Kind: agent.SuspensionHeld, Initiator: agent.InitiatorOperator, Verb: agent.VerbInterrupt, By: "bo", Reason: "now", Since: ack.Hold.Since}, *ack.Hold)
 	r = s.run("pause", run.Session)
-	require.Equal(t, run.Session+": no change, it is suspended (s-1) already\n", r.out)
+	require.Contains(t, r.out, run.Session+": no change, it is suspended (s-1) already: interrupt of ")
+	require.Contains(t, r.out, ` by "bo", "now"`)
 
 	s.shows(run)
 	s.lists(run, "the bank is down")
@@ -236,4 +239,39 @@ func TestRestWithoutAWorker(t *testing.T) {
 	require.Equal(t, 3, r.exit, r.err)
 	require.Contains(t, r.out, "suspended (s-1): waits for the answer to q-1")
 	s.fails(7, "no worker answered for session "+run.Session+"; start one with fermata worker", "answer", run.Session, "x", "--request", "q-1")
+}
+
+// A failed run shows how to read its handoff if it did something before. A wrong key in the first turn
+// shows the error alone (PA-45, PA-48).
+func TestAFailedRunNamesItsHandoff(t *testing.T) {
+	s := scripted(t, role{agent.Definition{Name: "locked"}, []testsuite.Reply{
+		{Match: "^go$", Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}},
+	}}, role{agent.Definition{Name: "prude", Completion: agent.CompletionTool}, []testsuite.Reply{
+		{Match: "^go$", Text: "One moment."}, {Match: ".*", Text: "I will not.", Finish: "content_filter"},
+	}}).works()
+	r := s.run("run", "locked", "go", "--session", s.session("locked"))
+	require.Equal(t, 1, r.exit, r.err)
+	require.NotContains(t, r.out, "fermata handoff")
+	r = s.run("run", "prude", "go", "--session", s.session("prude"))
+	require.Equal(t, 1, r.exit, r.err)
+	require.Contains(t, r.out, "fermata handoff "+s.session("prude")+" --md")
+	r = s.run("handoff", s.session("prude"), "--md")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "# Handoff of prude: failed")
+}
+
+// A run that fails in its first turn does not hide what an earlier run of the session has handed off.
+func TestAFailureHidesNoHandoff(t *testing.T) {
+	s := scripted(t, role{agent.Definition{Name: "sleeper"}, []testsuite.Reply{
+		{Match: "^go$", Text: "never", Delay: time.Hour}, {Match: "You are being stopped", Text: `{"summary":"I slept"}`},
+		{Match: "And now", Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}},
+	}}).works()
+	run := s.begin("a", "sleeper", nil)
+	s.does(run, agent.InFlightModel)
+	r := s.run("stop", run.Session, "--deadline", "4s", "--wait")
+	require.Zero(t, r.exit, r.err)
+	r = s.run("send", run.Session, "And now?", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, 1, s.run("wait", run.Session).exit)
+	require.Contains(t, s.run("handoff", run.Session, "--md").out, "I slept")
 }

@@ -136,7 +136,8 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		switch {
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
-		case o.Handoff != nil:
+		// A run that failed in its first turn has done nothing that a handoff could add to the error.
+		case handsOff(*o):
 			hint := c.CommandLine("handoff %s --md", o.Session)
 			if c.embedded {
 				hint += " (after fermata dev: this command's server ends with it)"

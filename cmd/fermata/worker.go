@@ -99,7 +99,11 @@ func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agent
 	}
 	// Only a warning: agents with other models can work.
 	c.warnOfKeys(f)
-	return c.host.Start(ctx, s, f, patience, nil)
+	w, err := c.host.Start(ctx, s, f, patience, nil)
+	if err == nil {
+		c.keepDeleting(ctx, runs, f)
+	}
+	return w, err
 }
 
 func (c *cli) noteWorker(f *agentsfile.File) {

@@ -82,6 +82,36 @@ func TestEveryCodeHasItsPage(t *testing.T) {
 	require.Equal(t, rows, strings.Count(string(table), "\n| ["), "rows of docs/errors/README.md")
 }
 
+// Names of other systems stand beside codes that exist; the four categories of suspensions are
+// among them (OA-12, OA-66).
+func TestNamesElsewhere(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(pages, "README.md"))
+	require.NoError(t, err)
+	_, rows, found := strings.Cut(string(table), "\n| there | here |\n|---|---|\n")
+	require.True(t, found)
+	here := map[string][]agent.Code{}
+	for row := range strings.Lines(rows) {
+		cells := strings.Split(row, " | ")
+		require.Len(t, cells, 2, row)
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[0], -1) {
+			for _, code := range regexp.MustCompile(`\[(\w+)\]\((\w+)\.md\)`).FindAllStringSubmatch(cells[1], -1) {
+				require.Equal(t, code[1], code[2], row)
+				require.Contains(t, agent.Codes(), agent.Code(code[1]), row)
+				here[name[1]] = append(here[name[1]], agent.Code(code[1]))
+			}
+			require.NotEmpty(t, here[name[1]], row)
+		}
+	}
+	for name, code := range map[string]agent.Code{
+		"suspension_persistence_failed":     agent.CodeStoreUnavailable,
+		"suspension_record_invalid":         agent.CodeNotSuspended,
+		"suspension_resume_payload_invalid": agent.CodeInvalidInput,
+		"suspension_in_unsupported_context": agent.CodeInvalidInput,
+	} {
+		require.Equal(t, []agent.Code{code}, here[name], name)
+	}
+}
+
 // Every code is met by a test. Those that none meets yet are listed, and only those
 // (HL-113).
 func TestEveryCodeIsMetByATest(t *testing.T) {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,11 +24,16 @@ const pageKey = `
 
 - **Proven**: a test shows what the row says.
 - **Changed**: Fermata does otherwise. The last column says what it does instead and why; the test proves what is built.
-- **Declined**: Fermata leaves it out on purpose. An X-number is a question on which the sources contradict each other.
+- **Declined**: Fermata leaves it out on purpose.
 - **Missing**: nothing does it yet, or no test proves it.
+
+An X-number is a question on which the sources of these rows contradict each other. [Decision 0071](decisions/0071-rows-that-contradict.md) lists those from X-29 on, and the core rows that are built otherwise on purpose.
 `
 
-var decision = regexp.MustCompile(`\bdecision (\d{4})\b`)
+var (
+	decision = regexp.MustCompile(`\bdecision (\d{4})\b`)
+	question = regexp.MustCompile(`\bX-(\d+)\b`)
+)
 
 // page is docs/conformance.md.
 func page(groups map[string][]topic) (string, error) {
@@ -119,4 +125,40 @@ func TestConformancePage(t *testing.T) {
 	topics[0].rows[1].reason = "decision 4711"
 	_, err = page(map[string][]topic{"HL": topics})
 	require.ErrorContains(t, err, "HL-02: there is no decision 4711")
+}
+
+// The questions that decision 0071 adds are those that rows name (X-29 and up), and it speaks of
+// rows that exist.
+func TestQuestionsOfRows(t *testing.T) {
+	text, err := os.ReadFile("../../docs/decisions/0071-rows-that-contradict.md")
+	require.NoError(t, err)
+	asked, inRows := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| X-(\d+): `).FindAllStringSubmatch(string(text), -1) {
+		asked[m[1]] = true
+	}
+	rows := map[string]bool{}
+	for _, f := range families {
+		data, err := os.ReadFile(filepath.Join(promisesDir, f.id+".txt"))
+		require.NoError(t, err)
+		topics, err := promises(f.id, string(data))
+		require.NoError(t, err)
+		for _, g := range topics {
+			for _, p := range g.rows {
+				rows[p.id] = true
+				for _, m := range question.FindAllStringSubmatch(p.reason, -1) {
+					if number(m[1]) > 28 {
+						inRows[m[1]] = true
+						require.Contains(t, string(text), p.id, "decision 0071 on X-%s", m[1])
+					}
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, asked)
+	require.Equal(t, asked, inRows)
+	ids, fault := named(string(text))
+	require.Empty(t, fault)
+	for _, id := range ids {
+		require.True(t, rows[id], id)
+	}
 }

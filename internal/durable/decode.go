@@ -21,7 +21,7 @@ import (
 
 // Decode decodes one JSON object into a struct and refuses, with the field's path, what
 // the wire refuses (docs/wire.md §1): an unknown or duplicate field, a wrong type, null,
-// a blank string, a zero duration or time, more than most bytes (0 means 64 kB), and more
+// a blank string, a zero duration, time or limit, more than most bytes (0 means 64 kB), and more
 // than 32 levels. No data is an empty object. The error's code is
 // [agent.CodeInvalidInput] or [agent.CodeTooLarge]. After an error the value is
 // undefined.
@@ -160,7 +160,7 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
 	case !c.own && noTime(read):
-		return refuse(path, "is zero; leave it out instead") // otherwise it would mean the same as leaving it out
+		return refuse(path, "is zero; leave it out for the default") // otherwise it would mean the same as leaving it out
 	}
 	return nil
 }
@@ -174,6 +174,21 @@ func noTime(v any) bool {
 		return v.IsZero()
 	}
 	return false
+}
+
+// isLimit reports whether a field is a number that limits a run. Only shrink_by may be zero.
+func isLimit(t reflect.Type, key string) bool {
+	return t == reflect.TypeFor[agent.Limits]() || t == reflect.TypeFor[agent.AdaptiveLimit]() && key != "shrink_by"
+}
+
+// noNumber reports whether a value is the number zero, however it is written.
+func noNumber(v any) bool {
+	n, ok := v.(json.Number)
+	if !ok {
+		return false
+	}
+	f, err := n.Float64()
+	return err == nil && f == 0
 }
 
 func (c checker) checkList(list []any, t reflect.Type, path string, depth int) error {
@@ -206,8 +221,11 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 			err = c.check(object[key], t.Elem(), at, depth+1)
 		case t.Kind() == reflect.Struct:
 			field, ok := c.fieldOf(t, key)
-			if !ok {
+			switch {
+			case !ok:
 				return refuse(at, "is not known here")
+			case !c.own && isLimit(t, key) && noNumber(object[key]):
+				return refuse(at, "is zero; leave it out for the default") // as noTime: it would mean the default
 			}
 			err = c.check(object[key], field, at, depth+1)
 		default:

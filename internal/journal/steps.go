@@ -42,8 +42,10 @@ func (w *steps) read(e agent.Event) {
 		w.call(e)
 	case e.Request != nil && e.Request.Step != "":
 		if s := w.open(e.Request.Step); s != nil {
-			s.Request = e.Request.ID
+			s.Request, s.Answered = e.Request.ID, false
 		}
+	case e.Answer != nil && (e.Type == agent.EventRequestAnswered || e.Type == agent.EventRequestExpired):
+		w.answered(e.Answer.Request)
 	case e.Child != nil && e.Child.Step != "":
 		if s := w.open(e.Child.Step); s != nil {
 			s.Session, s.Agent, s.Tokens, s.Cost = e.Child.Session, e.Child.Agent, e.Child.Tokens, e.Child.Cost
@@ -76,12 +78,25 @@ func (w *steps) call(e agent.Event) {
 		w.at[next.Path] = len(w.list)
 		w.list = append(w.list, next)
 	case agent.EventCallStarted:
-		if s := w.open(e.Call.Step); s != nil && s.Started.IsZero() {
+		s := w.open(e.Call.Step)
+		if s == nil {
+			return
+		}
+		if s.Answers = e.Call.Answers; s.Started.IsZero() {
 			s.Started = e.Time
 		}
 	default:
 		if s := w.open(e.Call.Step); s != nil && e.Call.Status != "" {
 			s.Status, s.Ended, s.Dropped = e.Call.Status, e.Time, e.Call.Dropped
+		}
+	}
+}
+
+// answered notes that a request of one of the run's own steps is not open any more.
+func (w *steps) answered(request string) {
+	for i := range w.list {
+		if s := &w.list[i]; s.Run == w.run && s.Request == request {
+			s.Answered = true
 		}
 	}
 }

@@ -109,9 +109,11 @@ func (s *step) startAdaptiveTurn() {
 	}
 }
 
-// acted notes the successful calls of a turn.
+// acted notes the successful calls of a turn. To say how far it is does not bring the run further.
 func (s *step) acted(calls []Call) {
-	if s.Budget.Limits.Adaptive != nil && slices.ContainsFunc(calls, func(c Call) bool { return c.Result.Status == agent.CallOK }) {
+	if s.Budget.Limits.Adaptive != nil && slices.ContainsFunc(calls, func(c Call) bool {
+		return c.Result.Status == agent.CallOK && !(c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool))
+	}) {
 		s.Adaptive.note(agent.MovedByToolCall)
 	}
 }

@@ -91,6 +91,9 @@ func (th theme) due(p place) (all []string) {
 			all = append(all, "result "+c.ID+" ok 1")
 		}
 	}
+	if at := s.SuspensionHooks.Current; at != nil {
+		all = append(all, "judged "+at.Call+` {} {"verdict":"accept"}`)
+	}
 	if s.Log.SealingSeq > 0 {
 		all = append(all, "sealed")
 	}
@@ -145,6 +148,9 @@ func (th theme) otherwise(p place) (all []string) {
 		if c.State == CallRunning {
 			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("not-started %s s %d", c.ID, s.newest()))
 		}
+	}
+	if at := s.SuspensionHooks.Current; at != nil {
+		all = append(all, "judged "+at.Call+` {} {"verdict":"veto","text":"so"}`, "result "+at.Call+" failed no", "asks "+at.Call+" Which?", fmt.Sprintf("not-started %s s %d", at.Call, s.newest()))
 	}
 	if s.Log.SealingSeq > 0 {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
@@ -35,7 +36,9 @@ type ModelArgs struct {
 	Note string `json:"note,omitempty"`
 	// Lessons ends the request, behind Note. The log does not have it.
 	Lessons string `json:"lessons,omitempty"`
-	// Skip is how many models of the chain are not asked, because they refused.
+	// Next is what a hook says about this turn; nil for nothing.
+	Next *agent.NextTurn `json:"next,omitempty"`
+	// Skip is how many models of the chain are not asked, because they refused or a hook names another.
 	Skip int `json:"skip,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
@@ -72,6 +75,8 @@ type ToolArgs struct {
 	Step string `json:"step,omitempty"`
 	// Check says which check the call makes; nil for other calls.
 	Check *CheckArgs `json:"check,omitempty"`
+	// Place is where the call works; nil means the worker's workspace.
+	Place *wire.Place `json:"place,omitempty"`
 }
 
 // CheckArgs say which check of the Spec a call makes. The log has the Spec, and what is checked.
@@ -81,6 +86,15 @@ type CheckArgs struct {
 	// Answer is the id of the call that is the answer: of finish, or of a tool that ends the run. Empty
 	// means the text of the last reply.
 	Answer string `json:"answer,omitempty"`
+	// Stalled means that the answer is the last text of a run that a judge has ended because it repeats a
+	// call. The reply with that call may have no text.
+	Stalled bool `json:"stalled,omitempty"`
+	// Subject is what the tool of a hook around a suspension or a resume is called with.
+	Subject json.RawMessage `json:"subject,omitempty"`
+	// Budget is the limit of turns, for a hook of a turn. TextCalls means that the model wrote the turn's
+	// calls as text.
+	Budget    *agent.TurnBudget `json:"budget,omitempty"`
+	TextCalls bool              `json:"text_calls,omitempty"`
 }
 
 // FlowArgs are the arguments of the activity that asks a flow's function for its next steps.
@@ -106,6 +120,8 @@ type OpenArgs struct {
 	Copies bool `json:"copies,omitempty"`
 	// After is the session's previous run, as the start names it.
 	After string `json:"after,omitempty"`
+	// Judge is the judge that the start adds to the checks; nil for none.
+	Judge *agent.Judge `json:"judge,omitempty"`
 	// Input is what a flow's function gets as its input. It is empty if the function takes over
 	// the input of another run.
 	Input string `json:"input,omitempty"`
@@ -139,6 +155,8 @@ type LocateArgs struct {
 	// NoMessage means that the start has no message. So the log must have one that the model can
 	// answer.
 	NoMessage bool `json:"no_message,omitempty"`
+	// Task means that an agent looks at the run's answer, and the task is that of the run before.
+	Task bool `json:"task,omitempty"`
 	// Fence orders the write that the activity may make; the store refuses a lower one
 	// (docs/store.md). The workflow sets Fence.By.
 	Fence agent.Fence `json:"fence"`
@@ -169,6 +187,8 @@ type SealArgs struct {
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
+	// Retention is how long the session is kept after the run has ended; zero means forever.
+	Retention agent.Duration `json:"retention,omitempty"`
 	// Imported is the digest of the export that the session was imported from; empty if none.
 	Imported string `json:"imported,omitempty"`
 }
@@ -187,7 +207,7 @@ func (s *step) locate(behind []string) {
 	s.Log.nextFence() // recovering events of terminated runs is a write, too
 	from, reset := s.Origin.Start.From, s.Origin.Start.Carry == agent.CarryReset
 	s.do(Locate{LocateArgs{
-		Session: s.Session, From: from, TerminatedRuns: behind, NoMessage: s.hasNoMessage(), Reset: reset, Fence: s.Log.Fence, StateVersion: s.Spec.StateVersion,
+		Session: s.Session, From: from, TerminatedRuns: behind, NoMessage: s.hasNoMessage(), Task: s.needsFormerTask(), Reset: reset, Fence: s.Log.Fence, StateVersion: s.Spec.StateVersion,
 	}})
 }
 
@@ -198,7 +218,7 @@ func (s *step) seal(final bool) {
 	// may run that task again from the start (see Moment.FirstTask).
 	e := Seal{To: s.Log.Seq, Local: !s.FirstTask && (!final && s.Suspensions.atRest() || final && s.alone()), SealArgs: SealArgs{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusRunning, Version: s.Log.Version, Fence: s.Log.Fence, Counters: s.Counters,
-		Receipts: s.Receipts(final), StateVersion: s.Spec.StateVersion, Imported: s.Origin.Imported,
+		Receipts: s.Receipts(final), StateVersion: s.Spec.StateVersion, Retention: s.Spec.Retention, Imported: s.Origin.Imported,
 	}}
 	e.Backlog, e.BacklogBlobs = s.unstoredBacklog()
 	switch {
@@ -217,6 +237,9 @@ func (s *step) seal(final bool) {
 // arguments that are the same for each call.
 func (s *step) callModel(m ModelArgs) {
 	m.Caller, m.AfterToolResult, m.Skip = s.caller(), len(s.Calls.ownCounts()) > 0, s.Recovery.Skip
+	if m.Next != nil {
+		m.Skip = max(m.Skip, slices.Index(s.Spec.Models(), m.Next.Model))
+	}
 	if m.Summary == "" {
 		m.Lessons = s.Lessons.text(s.Spec)
 	}
@@ -247,6 +270,6 @@ func (s *step) callTool(i int, regular bool) {
 	s.do(CallTool{Local: local, Temporal: outside, Estimate: estimate, ToolArgs: ToolArgs{
 		Caller: s.caller(), Agent: s.agent(), Call: c.ID, OriginRun: c.OriginRun, Tool: c.Tool, Arguments: c.Arguments, Timeout: timeout,
 		Attempts: max(1, tool.Attempts, c.Step.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers, Step: s.stepPath(c), Check: s.checkArgs(c),
-		Principal: s.memoryOf(c),
+		Principal: s.memoryOf(c), Place: s.place(),
 	}})
 }

@@ -136,7 +136,7 @@ func TestACallSavesFewArtifacts(t *testing.T) {
 }
 
 // The session's next run counts on. A fork does not use a version twice that the session has, and a reset
-// or a fork that drops artifacts knows none.
+// or a fork that drops artifacts knows none (HA-102).
 func TestWhatARunInheritsOfArtifacts(t *testing.T) {
 	first := played(t, "begin go", opensAdd, "calls add {}", "saves t1.1 report.md=one", "calls add {}", "saves t2.1 report.md=two other.md=x", "says done")
 	seals(first)
@@ -196,7 +196,8 @@ func TestARunWithArtifactsCanMove(t *testing.T) {
 	seals(p)
 	require.NoError(t, p.state.CheckPortable())
 	require.Empty(t, p.state.inconsistency())
-	s := p.state.clone()
+	s := p.state
+	s.unshare()
 	s.Artifacts.List = []agent.Artifact{{File: contentFile("s", "a/b", "x"), Version: 1}}
 	require.Contains(t, s.inconsistency(), "artifact")
 	other := agent.Artifact{File: contentFile("victim", "a", "x"), Version: 1}
@@ -208,7 +209,8 @@ func TestARunWithArtifactsCanMove(t *testing.T) {
 	a := Artifacts{List: append(p.state.Artifacts.all(), other)}
 	require.True(t, a.Foreign("s", nil))
 	require.False(t, a.Foreign("s", []agent.Artifact{other}), "a fork has it in its log")
-	s = p.state.clone()
+	s = p.state
+	s.unshare()
 	s.Counters.ArtifactFloor = -5
 	require.NotEmpty(t, s.inconsistency())
 }

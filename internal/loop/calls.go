@@ -110,8 +110,8 @@ func (c Calls) findRunning(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == CallRunning })
 }
 
-// wasStarted reports whether the call has ever run. A step that waits does nothing.
-func (k Call) wasStarted() bool { return !k.Since.IsZero() && k.Wait == nil }
+// wasStarted reports whether the call has ever run. A step that only waits does nothing.
+func (k Call) wasStarted() bool { return !k.Since.IsZero() && (k.Wait == nil || k.Wait.Again) }
 
 // hasDecision reports whether a person has approved the call, or answered its question.
 func (k Call) hasDecision() bool { return k.Approved || len(k.Answers) > 0 }
@@ -139,9 +139,9 @@ func (c *Calls) set(calls []agent.ToolCall) {
 	}
 }
 
-// addStep adds a step of a flow to the open ones.
-func (c *Calls) addStep(call agent.ToolCall, step wire.FlowStep) {
-	c.List = append(c.List, Call{ToolCall: call, State: CallPending, Files: step.Files, Step: step.StepOptions, OriginRun: step.OriginRun})
+// addStep adds a step of a flow to the open ones, with the answers that it has from before.
+func (c *Calls) addStep(call agent.ToolCall, step wire.FlowStep, kept StepAnswers) {
+	c.List = append(c.List, Call{ToolCall: call, State: CallPending, Files: step.Files, Step: step.StepOptions, OriginRun: step.OriginRun, Answers: kept.Answers, Since: kept.Since})
 	c.measure(len(c.List) - 1)
 }
 
@@ -246,15 +246,15 @@ func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
 	c.measure(i)
 }
 
-// answer adds the answer to a tool's own question, so that the call is made again.
+// answer adds the answer to a call's own question, so that the call is made again.
 func (c *Calls) answer(i int, a agent.ToolAnswer) {
 	enter(callTransitions, &c.List[i].State, CallPending)
 	k := &c.List[i]
-	answers := slices.Clone(k.Answers) // states share the slice: see State.clone
+	answers := slices.Clone(k.Answers) // states share the slice: see State.unshare
 	for j := range answers {
 		answers[j].State = nil // only the last one is used, and each may be long
 	}
-	k.Request, k.Answers = "", append(answers, a)
+	k.Request, k.Wait, k.Answers = "", nil, append(answers, a)
 	c.measure(i)
 }
 
@@ -277,8 +277,12 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 	// The sizes come from what a tool or a person wrote, and not from the text below: the runtime's
 	// own words may change in a later build, and a replay must decide the same.
 	k.Bytes = min(bytes, most) + agent.Message{Parts: r.Files}.Size()
-	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most) // 7: see resultJSONLen
-	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
+	long := resultJSONLen(r.Text, bytes)
+	k.ResultSize = min(space, long, ownWords+7*most) // 7: see resultJSONLen
+	if bytes != len(r.Text) || k.ResultSize < long { // else it was measured, and fits
+		most = min(most, bytesWithin(r.Text, k.ResultSize))
+	}
+	if len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = excerpt.Of(r.Text, most, whole), whole
 	}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -23,8 +24,19 @@ type Checks struct {
 	// Invocations count verdicts, and Vetoes those that vetoed. A daemon's count is of its task.
 	Invocations int `json:"invocations,omitempty"`
 	Vetoes      int `json:"vetoes,omitempty"`
+	// VetoesBy counts them by the check's index, for checks with a max of their own.
+	VetoesBy []int `json:"vetoes_by,omitempty"`
+	// AskedBy counts verdicts by the check's index, for judges whose cadence has max_invocations.
+	AskedBy []int `json:"asked_by,omitempty"`
+	// Asked is what the run was asked, for agents that look at its answer, at most maxCheckedTask bytes of
+	// JSON; empty if no agent does. Replied means that the model has replied since: a daemon's next
+	// message is another task then.
+	Asked   string `json:"asked,omitempty"`
+	Replied bool   `json:"replied,omitempty"`
 	// Capped means that the run has failed for its vetoes.
 	Capped bool `json:"capped,omitempty"`
+	// CappedBy is the name of the check whose own max that was.
+	CappedBy string `json:"capped_by,omitempty"`
 }
 
 // Proposal is an answer that waits until it is checked.
@@ -39,8 +51,10 @@ type Proposal struct {
 	Files     []agent.File     `json:"files,omitempty"`
 	// Cut means that the text is not whole.
 	Cut bool `json:"cut,omitempty"`
-	// Next is the index of the check that is made next.
+	// Next is the index of the check that is made next. Skip has the bit of each check that a check
+	// before it has skipped.
 	Next int `json:"next,omitempty"`
+	Skip int `json:"skip,omitempty"`
 	// Size is how long the proposal is in JSON at most.
 	Size int `json:"size,omitempty"`
 }
@@ -58,32 +72,50 @@ type CurrentCheck struct {
 	// Verdict is what the call came to; nil if it was not finished. Failed says why the check could
 	// not be made.
 	Verdict *agent.Verdict `json:"verdict,omitempty"`
-	Failed  string         `json:"failed,omitempty"`
+	// Decision is what a hook of a turn came to.
+	Decision *agent.TurnDecision `json:"decision,omitempty"`
+	Failed   string              `json:"failed,omitempty"`
 }
 
 // proposalShare bounds a proposal in the state, in bytes of JSON. It shares the space of what waits.
 const proposalShare = 384 << 10
+
+// maxCheckedTask bounds what a verifying agent sees of the task, in bytes of JSON. A judge sees as much.
+const maxCheckedTask = 16 << 10
 
 // checkFrame is what a check's call takes in the state, as Call.keptSize counts it. A proposal
 // reserves that space: a check that found none would be made again without end.
 const checkFrame = callFrame + ownWords
 
 func (k Checks) clone() Checks {
-	k.Proposal, k.Current = copied(k.Proposal), copied(k.Current)
+	k.Proposal, k.Current, k.VetoesBy, k.AskedBy = copied(k.Proposal), copied(k.Current), slices.Clone(k.VetoesBy), slices.Clone(k.AskedBy)
 	return k
 }
 
 // size returns how much of the space of what waits the part takes. A check's call that is in the
 // list is counted there.
-func (k Checks) size() int {
+func (k Checks) size() (n int) {
+	if k.Asked != "" {
+		n = maxCheckedTask
+	}
 	switch {
 	case k.Proposal == nil:
-		return 0
+		return n
 	case k.Current != nil:
-		return k.Proposal.Size
+		return n + k.Proposal.Size
 	}
-	return k.Proposal.Size + checkFrame
+	return n + k.Proposal.Size + checkFrame
 }
+
+// ask keeps what the run is asked. A daemon's next task replaces the last one.
+func (k *Checks) ask(text string, daemon bool) {
+	if k.Asked != "" && !(daemon && k.Replied) {
+		text = k.Asked + "\n\n" + text
+	}
+	k.Asked, k.Replied = fit(text, maxCheckedTask), false
+}
+
+func (k *Checks) replied() { k.Replied = k.Asked != "" }
 
 // has reports whether a call is the one of the current check.
 func (k Checks) has(call string) bool { return k.Current != nil && k.Current.Call == call }
@@ -118,6 +150,9 @@ func (k *Checks) started(at time.Time)    { k.Current.Since = at }
 func (k *Checks) failed(why string)       { k.Current.Failed = why }
 func (k *Checks) decide(v *agent.Verdict) { k.Current.Verdict = v }
 
+// decideTurn sets what a hook of a turn came to.
+func (k *Checks) decideTurn(d *agent.TurnDecision) { k.Current.Decision = d }
+
 // used adds what an attempt of a judge has used.
 func (k *Checks) used(c agent.Charge) {
 	k.Current.Model = firstOf(c.Model, k.Current.Model)
@@ -133,23 +168,50 @@ func (k *Checks) end() CurrentCheck {
 
 // accepted counts an acceptance, and reports whether it was the last of n checks.
 func (k *Checks) accepted(n int) (all bool) {
-	k.Invocations++
+	k.judged()
+	return k.passed(n)
+}
+
+// passed goes on to the next check of the answer, and reports whether there is none of n checks left.
+func (k *Checks) passed(n int) (all bool) {
 	k.Proposal.Next++
 	return k.Proposal.Next >= n
 }
 
-// vetoed counts a veto, and reports whether it was one too many.
+// judged counts a verdict.
+func (k *Checks) judged() { k.Invocations++ }
+
+// asked counts a verdict of a judge whose number of verdicts is bounded.
+func (k *Checks) asked(index int) {
+	k.AskedBy = append(k.AskedBy, make([]int, max(0, index+1-len(k.AskedBy)))...)
+	k.AskedBy[index]++
+}
+
+// skipLater skips checks of the answer, by their bits.
+func (k *Checks) skipLater(bits int) { k.Proposal.Skip |= bits }
+
+// vetoed counts a veto, and reports whether it was one too many of all checks.
 func (k *Checks) vetoed(most int) (capped bool) {
 	k.Invocations, k.Vetoes, k.Proposal = k.Invocations+1, k.Vetoes+1, nil
 	k.Capped = most > 0 && k.Vetoes >= most
 	return k.Capped
 }
 
+// vetoedBy counts a veto of a check with a max of its own, and reports whether it was one too many.
+func (k *Checks) vetoedBy(index int, c agent.Check) (capped bool) {
+	k.VetoesBy = append(k.VetoesBy, make([]int, max(0, index+1-len(k.VetoesBy)))...)
+	if k.VetoesBy[index]++; k.VetoesBy[index] >= c.Max {
+		k.Capped, k.CappedBy = true, c.Name
+	}
+	return k.CappedBy != ""
+}
+
 // newTask forgets the counts: a daemon's next task has vetoes of its own.
-func (k *Checks) newTask() { k.Invocations, k.Vetoes = 0, 0 }
+func (k *Checks) newTask() { k.Invocations, k.Vetoes, k.VetoesBy, k.AskedBy = 0, 0, nil, nil }
 
 // recount computes the size again, for an imported state.
 func (k *Checks) recount() {
+	k.Asked = fit(k.Asked, maxCheckedTask)
 	if k.Proposal != nil {
 		p := *k.Proposal
 		p.Size = proposalJSONLen(p)

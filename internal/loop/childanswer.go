@@ -67,6 +67,8 @@ type childAnswer struct {
 	Tokens     int64                    `json:"tokens_used,omitempty"`
 	// Missing says which files the child gave back that are gone.
 	Missing []string `json:"missing_files,omitempty"`
+	// Workspace says what became of the child's own workspace.
+	Workspace *agent.WorkspaceOutcome `json:"workspace,omitempty"`
 }
 
 // splitFiles splits what a child gives back into files, and words for files that are gone.
@@ -82,14 +84,20 @@ func splitFiles(parts []agent.Part) (files []agent.Part, missing []string) {
 }
 
 func childAnswerOf(o *agent.Outcome) childAnswer {
-	e := childAnswer{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: max(o.Usage.Total(), o.Tree.Usage.Total())}
-	if o.Handoff != nil { // a stopped child: its summary says more than its last text
+	e := childAnswer{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: max(o.Usage.Total(), o.Tree.Usage.Total()), Workspace: shortWorkspace(o.Workspace)}
+	if saysMore(o) {
 		e.Text = o.Handoff.Summary
 	}
 	if err := o.Err(); err != nil {
 		e.Error = err.Error()
 	}
 	return e
+}
+
+// saysMore reports whether a child's handoff sums up more than its last text: the child was stopped, or
+// its model summed up. A failed child's error says the rest.
+func saysMore(o *agent.Outcome) bool {
+	return o.Handoff != nil && (o.Status == agent.StatusStopped || o.Handoff.SummarizedBy == agent.SummarizedByModel)
 }
 
 // answer returns what the model sees of a child's present state.
@@ -111,7 +119,10 @@ func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent
 		kept.Files = filesIn(files)
 	}
 	if kept.Handoff != nil && s.End.Stopping == nil {
-		kept.Text, kept.Handoff = fit(kept.Handoff.Summary, maxChildText), nil
+		if saysMore(o) {
+			kept.Text = fit(kept.Handoff.Summary, maxChildText)
+		}
+		kept.Handoff = nil
 	}
 	return kept
 }
@@ -136,6 +147,9 @@ func FetchedOutcome(o *agent.Outcome) *agent.Outcome {
 func shortOutcome(o *agent.Outcome) *agent.Outcome {
 	b := boundedOutcome(o)
 	b.Text = fit(b.Text, maxChildText)
+	if b.Workspace = shortWorkspace(b.Workspace); b.Workspace != nil {
+		b.Workspace.Paths, b.Workspace.PathsLeft = nil, b.Workspace.PathsLeft+len(b.Workspace.Paths)
+	}
 	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
 	if rawJSONLen(b.Output) > maxChildText {
 		b.Output = nil
@@ -149,6 +163,7 @@ func boundedOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
 	b.Citations, b.Tools, b.Suspension, b.Error = nil, nil, nil, codeOnly(b.Error)
+	b.Workspace = shortWorkspace(o.Workspace)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
@@ -177,6 +192,7 @@ func (s *step) recordChild(t agent.EventType, i int, reason string) {
 	}
 	if c.Outcome != nil {
 		u.Tokens, u.Cost = c.Outcome.Tree.Usage.Total(), c.Outcome.Tree.Cost
+		u.Workspace = shortWorkspace(c.Outcome.Workspace)
 	}
 	s.recordIfBegun(agent.Event{Type: t, Child: u})
 }

@@ -23,7 +23,8 @@ func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 func (s *step) nextDue() (d due) {
 	d = d.or(s.Log.RetryAt, "storing the transcript again")
 	if s.outcomeDecided() { // only storing the log and the children's ends have a time left
-		if s.Phase == RunEnding && s.Children.anyNotEnded() && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed() {
+		waits := s.Workspace.open() && !s.Workspace.Ending || !s.Workspace.open() && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed()
+		if s.Phase == RunEnding && s.Children.anyNotEnded() && waits {
 			d = d.or(s.Children.EndWaitUntil, "leaving the agents below")
 		}
 		return d

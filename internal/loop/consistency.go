@@ -34,6 +34,8 @@ func (s *State) inconsistency() string {
 		return "it asks a flow and is none"
 	case s.Turn.Phase == TurnReady && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:
 		return "it has calls of no turn"
+	case s.SuspensionHooks.asked():
+		return "it rests, and asks a hook"
 	case !s.checksConsistent():
 		return "it checks what it has not"
 	case slices.ContainsFunc(s.Calls.List, func(c Call) bool { return !s.callConsistent(c) }):
@@ -46,14 +48,30 @@ func (s *State) inconsistency() string {
 
 // checksConsistent reports whether what is checked is there, with the check.
 func (s *State) checksConsistent() bool {
-	n, p, c := len(s.Spec.Verify.Checks), s.Checks.Proposal, s.Checks.Current
+	p, c := s.Checks.Proposal, s.Checks.Current
 	switch {
-	case p != nil && (p.Next < 0 || p.Next >= n || s.isFlow()):
+	case p != nil && (p.Next < 0 || p.Next >= len(s.Spec.ChecksAt(agent.PointVerify)) || s.isFlow()):
 		return false
+	case max(len(s.Checks.VetoesBy), len(s.Checks.AskedBy)) > len(s.Spec.ChecksAt(agent.PointVerify)) || len(s.Hooks.VetoesBy) > len(s.Spec.ChecksAt(agent.PointBeforeCalls)):
+		return false
+	case c != nil && (c.Index < 0 || c.Index >= len(s.Spec.ChecksAt(c.Point))):
+		return false
+	case s.Hooks.Task < 0 || s.Hooks.Task > len(s.Spec.ChecksAt(agent.PointBeforeRun)):
+		return false
+	case c != nil && c.Point == agent.PointBeforeRun:
+		return s.ownTurns() == 0 && s.Turn.Phase == TurnWorking && len(s.Calls.List) == 1 && s.Calls.List[0].ID == c.Call
+	case c != nil && c.Point == agent.PointAfterTurn:
+		return s.Hooks.Due && s.Turn.Phase == TurnWorking && len(s.Calls.List) == 1 && s.Calls.List[0].ID == c.Call
+	case c != nil && (c.Point == agent.PointBeforeCalls || c.Point == agent.PointStalled):
+		return s.Hooks.Calls != nil && s.Turn.Phase == TurnWorking && s.Calls.find(c.Call) >= 0
 	case c != nil:
-		return p != nil && c.Index >= 0 && c.Index < n && s.Turn.Phase == TurnWorking && len(s.Calls.List) == 1 && s.Calls.List[0].ID == c.Call
+		return p != nil && s.Turn.Phase == TurnWorking && len(s.Calls.List) == 1 && s.Calls.List[0].ID == c.Call
 	}
-	return s.Checks.Made >= 0
+	h := s.Hooks.Calls
+	if s.Hooks.Due && (s.Hooks.Next < 0 || s.Hooks.Next >= len(s.Spec.ChecksAt(agent.PointAfterTurn))) {
+		return false
+	}
+	return s.Checks.Made >= 0 && (h == nil || s.Turn.Phase == TurnWorking && h.Next >= 0 && h.Judge >= 0 && h.Next <= len(s.Spec.ChecksAt(agent.PointBeforeCalls)))
 }
 
 // callConsistent reports whether a call is the only one with its id, and has what its state needs.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -72,6 +73,7 @@ func (s *State) topics() []string {
 func (s *step) endTask() {
 	d := s.daemon()
 	s.Daemon.keepWorkIf(false)
+	s.Hooks.startTurn(false) // the task's last turn
 	if s.Daemon.watchdogExpired(d.Watchdog) && len(s.Messages.Emitted) == 0 {
 		s.end(agent.StatusCompleted, agent.ReasonWatchdog, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 		return
@@ -101,11 +103,11 @@ func (s *step) wakeIdle() {
 	switch {
 	case len(s.Messages.Pending) > 0:
 		s.Messages.steerAll()
-		why.By = s.Messages.Pending[0].Message.By
+		why.By, why.Mode = s.Messages.Pending[0].Message.By, agent.ResumedMessage
 	case len(s.Messages.Emitted) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
-		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
+		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic)
 	default:
 		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))
@@ -114,6 +116,7 @@ func (s *step) wakeIdle() {
 	if s.resumed.Cause == "" { // the input of this step knows better who woke the daemon
 		s.resumed = why
 	}
+	s.resumed.Mode = cmp.Or(s.resumed.Mode, why.Mode)
 	s.resumed.Renewed = true
 	s.renewAllLimits()
 	s.resumeWith(cause, "")

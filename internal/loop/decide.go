@@ -77,6 +77,11 @@ func (s *step) mayDecide(r Request, d decision) error {
 			return err
 		}
 	}
+	if r.MustFit && d.answer != nil {
+		if err := s.answerFits(r, d.answer); err != nil {
+			return err
+		}
+	}
 	if r.RetryCall {
 		return s.mayAnswer(r, d)
 	}
@@ -249,7 +254,7 @@ func (s *step) closeRequest(r Request, d decision, what, how string) {
 	}
 	s.changed = true
 	s.Requests.close(Decided{ID: r.ID, How: how, At: s.now(), Approver: d.approver})
-	s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: d.by}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: d.by, Mode: agent.ResumedAnswer}
 }
 
 func (s *step) recordCall(t agent.EventType, i int) {

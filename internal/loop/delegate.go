@@ -75,7 +75,8 @@ func (s *step) delegate(i int) {
 		ChildStart: wire.ChildStart{
 			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background, Outlives: s.isFlow(),
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
-			Grant: grant, MaxDepth: s.levelsBelow() - 1, Principal: s.principal(),
+			Grant: grant, MaxDepth: s.levelsBelow() - 1, Principal: s.principal(), Workspace: s.childWorkspace(sub.Workspace),
+			Reminders: s.Spec.RemindersBelow(s.Parent.reminders()),
 		},
 	})
 }

@@ -45,3 +45,20 @@ func TestDigestsOfLongArgumentsComeWithTheReply(t *testing.T) {
 	require.Equal(t, "same", sameOf(wire.Reply{Digests: list}, 0, calls[0]))
 	require.Equal(t, "shown", shownOf(wire.Reply{Digests: list}, 0, long))
 }
+
+// The quick way to a digest's text, which most arguments take, comes to what the other one does. A
+// digest that differed would make people compare two numbers for one call.
+func TestCanonicalTextsAgree(t *testing.T) {
+	quick := 0
+	for _, raw := range []string{
+		`{"b":1,"a":[{"d":null,"c":-0.50e+3}],"aa":"x"}`, ` { "a" : 12345678901234567890 , "A":true}`, `{"a":"<b>&</b>"}`, `[]`, `"x"`, `1.0`, `-0`,
+		`{"a":1,"a":2}`, `{"a":"\u0041\n"}`, `{"é":"ü","z":"🙂"}`, `{"a":1} {`, `{"a":`, ``, "{\"a\":\"\x7f\"}", "\"\x01\"", `{"":{}}`, "\t[1,\n2]\r",
+	} {
+		plain, ok := sorted(json.RawMessage(raw))
+		if ok {
+			quick++
+			require.Equal(t, string(sortedAnyway(json.RawMessage(raw))), string(plain), raw)
+		}
+	}
+	require.Equal(t, 9, quick)
+}

@@ -23,7 +23,7 @@ func TestThePageOnTheMachine(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
 	text := string(raw)
-	for name, body := range map[string]string{"parts": partsTable(t), "machines": machines(t), "rules": ruleTable(t)} {
+	for name, body := range map[string]string{"parts": partsTable(t), "machines": machines(t), "rules": ruleTable(t), "obstacles": obstacleTable(), "policies": policyTable(t)} {
 		block := regexp.MustCompile(`(?s)(<!-- generated: ` + name + ` -->\n).*?(<!-- end -->)`)
 		require.Regexp(t, block, text)
 		text = block.ReplaceAllStringFunc(text, func(string) string {
@@ -35,6 +35,31 @@ func TestThePageOnTheMachine(t *testing.T) {
 		return
 	}
 	require.Equal(t, text, string(raw), "run with -update and look at the difference")
+}
+
+// The page says of each phase in which a run can be cancelled what a cancel does there.
+func TestThePageSaysWhatACancelDoesInEachPhase(t *testing.T) {
+	raw, err := os.ReadFile(page)
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(raw), "### A cancel meets each phase")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n### ")
+	var named []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z_, ]+?)(?: in progress)? \|`).FindAllStringSubmatch(section, -1) {
+		named = append(named, strings.Split(strings.ReplaceAll(row[1], ", or a stop", ""), ", ")...)
+	}
+	phases := []string{"phase", "ready"} // the table's head, and the first phase of a turn
+	for p := range runTransitions {
+		if p != RunNew && p != RunActive {
+			phases = append(phases, string(p))
+		}
+	}
+	for p := range turnTransitions {
+		if p != TurnReady {
+			phases = append(phases, string(p))
+		}
+	}
+	require.ElementsMatch(t, phases, named)
 }
 
 // ruleTable lists the rules with their conditions in words. Prose that names a rule (rule
@@ -52,6 +77,16 @@ func ruleTable(t *testing.T) string {
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`rule "([^"]+)"`).FindAllSubmatch(raw, -1) {
 		require.True(t, known[string(m[1])], "the page names a rule that there is not: %s", m[1])
+	}
+	return b.String()
+}
+
+// obstacleTable lists what prevents a call from beginning.
+func obstacleTable() string {
+	var b strings.Builder
+	b.WriteString("| what prevents it | until |\n|---|---|\n")
+	for _, o := range obstacles {
+		fmt.Fprintf(&b, "| %s | %s |\n", o.what, o.until)
 	}
 	return b.String()
 }

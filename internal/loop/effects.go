@@ -20,6 +20,9 @@ type (
 	Import struct{ ImportArgs }
 	// List asks for [Listed].
 	List struct{ ListArgs }
+	// MakeWorkspace asks for [WorkspaceMade], and EndWorkspace for [WorkspaceEnded].
+	MakeWorkspace struct{ MakeWorkspaceArgs }
+	EndWorkspace  struct{ EndWorkspaceArgs }
 	// CallModel asks for [ModelReplied] or [ModelFailed], with any number of [ModelDelayed] before.
 	// The conversation is the log up to the event Seq.
 	CallModel struct {
@@ -117,8 +120,13 @@ type (
 	}
 	// CheckParent asks for [ParentChecked].
 	CheckParent struct{ Parent wire.Parent }
-	// Acknowledge answers the verb of this step.
-	Acknowledge struct{ Ack agent.Ack }
+	// Acknowledge answers the verb of this step; or the resume of an earlier step whose id is For,
+	// which has waited for hooks. Err is its refusal.
+	Acknowledge struct {
+		Ack agent.Ack
+		For string
+		Err *agent.Error
+	}
 	// Publish updates the run's status in listings: its memo and search attributes.
 	Publish struct{}
 	// ContinueAsNew ends this execution; the next one gets the state and begins with [Continued].
@@ -131,6 +139,8 @@ func (Open) effect()           {}
 func (Locate) effect()         {}
 func (Import) effect()         {}
 func (List) effect()           {}
+func (MakeWorkspace) effect()  {}
+func (EndWorkspace) effect()   {}
 func (CallModel) effect()      {}
 func (CallTool) effect()       {}
 func (AskFlow) effect()        {}

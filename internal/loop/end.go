@@ -73,6 +73,13 @@ func (e *End) setArtifacts(list []agent.Artifact, left int) {
 	e.Outcome = &o
 }
 
+// setWorkspace sets what became of the run's own workspace.
+func (e *End) setWorkspace(w agent.WorkspaceOutcome, seq int64) {
+	o := *e.Outcome // a copy, as in setFailure
+	o.Workspace, o.Seq = &w, seq
+	e.Outcome = &o
+}
+
 // complete ends a run that has its answer. It fails if a required tool was not called. A daemon
 // becomes idle instead. call is the id of the call that is the answer; empty for a reply's text.
 func (s *step) complete(reason, text string, r wire.Reply, call string) {
@@ -172,6 +179,9 @@ func (s *step) terminated(in Terminated) error {
 	default:
 		s.end(agent.StatusCancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	}
+	if s.Workspace.open() { // nobody is left who could end it
+		s.leaveWorkspace(agent.WorkspaceOutcome{Result: agent.WorkspaceFailed, Error: "the run was terminated before its workspace was ended"})
+	}
 	return nil
 }
 
@@ -180,6 +190,7 @@ func (s *step) terminated(in Terminated) error {
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
 	s.chargeEstimate() // before the turn ends: it charges only a call in flight
 	s.closeOpenCalls()
+	s.giveUpHook() // before the end event
 	s.do(CancelInFlight{})
 	s.Checks.dropProposal()
 	s.stopWaiting() // before deliver: dropPark turns the met event into a message
@@ -193,13 +204,24 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	fill(o)
 	fitOutcome(o, s.Parent.Start != nil)
 	s.End.setOutcome(o)
-	if s.HasNoLog() {
+	switch {
+	case s.HasNoLog() && s.Workspace.open():
+		s.Workspace.unlogged()
+	case s.HasNoLog():
 		s.ended()
 		return
+	default:
+		s.deliver(true) // messages that still wait: the session's next run finds them in the log
 	}
-	s.deliver(true) // messages that still wait: the session's next run finds them in the log
-	s.record(agent.Event{Type: endEvents[status], Outcome: o})
+	if !s.Workspace.open() { // else the event says what became of the workspace
+		s.recordEnd()
+	}
 	s.enterPhase(RunEnding)
+}
+
+// recordEnd records the run's last event.
+func (s *step) recordEnd() {
+	s.record(agent.Event{Type: endEvents[s.End.Outcome.Status], Outcome: s.End.Outcome})
 }
 
 // stopWaiting drops all that the run waits for: at an end nothing can be answered.

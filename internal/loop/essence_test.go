@@ -15,7 +15,8 @@ import (
 // on, numbers from the newest, and what is only told to people is left out. Where
 // two places that differ are taken for one, a search sees less; it sees nothing wrong.
 func essence(p place) string {
-	s := p.state.clone()
+	s := p.state
+	s.unshare()
 	stored := s.Log.Seq - int64(len(s.Log.Tail))
 	e := &essential{State: &s, now: p.now}
 	e.turn()
@@ -85,7 +86,7 @@ func (e *essential) turn() {
 			c.ProviderID = ""
 		}
 		if c.Wait != nil {
-			c.Wait = &Park{Conditions: agent.Conditions{At: e.left(c.Wait.next())}}
+			c.Wait = &Park{Conditions: agent.Conditions{At: e.left(c.Wait.next())}, Again: c.Wait.Again}
 		}
 		if c.Result != nil {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}

@@ -75,8 +75,8 @@ var ends = []agent.EventType{agent.EventRunCompleted, agent.EventRunFailed, agen
 // A run that is paused and resumed, at whatever step, says and does what it would
 // have done else: the same conversation, of which what stood before the rest is
 // the beginning, the same kinds of events and the same end (OA-70, PA-08, PA-29).
-// Every turn that starts ends once, and every run has one end (OA-25); only the
-// event of a rest has a suspension (OA-27).
+// Every turn that starts ends once, and every stretch of the run ends once: suspended, or
+// at the run's one end (OA-25). Only the event of a suspension has a suspension (OA-27).
 func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 	plain, steps := tell(t, true, -1, nil)
 	require.Equal(t, agent.StatusCompleted, plain.outcome.Status)
@@ -96,6 +96,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 		require.Equal(t, plain.events[:known], held.events[:known], "what was written down stays")
 		require.Equal(t, held.count(agent.EventTurnStarted), held.count(agent.EventTurnEnded))
 		require.Equal(t, 1, held.count(ends...))
+		stretches(t, held.events)
 		for _, e := range held.events {
 			require.Equal(t, e.Type == agent.EventRunSuspended, e.Suspension != nil, e.Type)
 		}
@@ -105,6 +106,24 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 		laid += held.count(agent.EventHoldAdded)
 	}
 	require.Greater(t, laid, steps/2, "it was held at most of them")
+}
+
+// stretches requires that a run's start and each resume is followed by one suspension or one end,
+// before the next resume.
+func stretches(t *testing.T, events []agent.Event) {
+	t.Helper()
+	open := false
+	for _, e := range events {
+		switch {
+		case e.Type == agent.EventRunStarted || e.Type == agent.EventRunResumed:
+			require.False(t, open, "%s within a stretch", e.Type)
+			open = true
+		case e.Type == agent.EventRunSuspended || slices.Contains(ends, e.Type):
+			require.True(t, open, "%s outside of a stretch", e.Type)
+			open = false
+		}
+	}
+	require.False(t, open, "the last stretch has no end")
 }
 
 // A pause at any step of a run whose answer is checked changes nothing either: each check is made

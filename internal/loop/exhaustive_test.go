@@ -167,6 +167,74 @@ var themesOfPolicies = []theme{
 	},
 }
 
+// hooked are hooks around suspensions and resumes.
+const hooked = `"hooks":{"before_suspension":{"checks":[{"name":"quiet","tool":"may_stop"}]},"after_suspension":{"checks":[{"name":"post","tool":"post"}]},"before_resume":{"checks":[{"name":"gate","tool":"may_go"}]},"after_resume":{"checks":[{"name":"tell","tool":"told"}]}}`
+
+// twiceAdded are two turns that make the same call, which a check of calls lets pass.
+const twiceAdded = "calls add {}\njudged t1.check1 {} {\"verdict\":\"accept\"}\nresult t1.1 ok 1\ncalls add {}\njudged t2.check2 {} {\"verdict\":\"accept\"}\nresult t2.1 ok 1\n"
+
+// themesOfHooks are the runs whose agents have them.
+var themesOfHooks = []theme{
+	{
+		name: "hooks", begin: "begin go", opened: `opened {"tools":["await_resumption","ask_user"],"toolset":[{"name":"add"}],"limits":{"turns":4},` + hooked + `}`,
+		model: []string{"calls add {}", `calls await_resumption {"reason":"why","conditions":{"any":[{"after":"2h"},{"event":{"topic":"t"}}]}}`, `calls ask_user {"question":"?"}`},
+		from: []string{
+			"calls add {}\npause {}\nresult t1.1 ok 1", "interrupt {}\ncalls add {}\nsealed\njudged t1.check1 {} {\"verdict\":\"accept\"}\nresume update @r-1 {}",
+			"calls await_resumption {\"reason\":\"why\",\"conditions\":{\"after\":\"2h\"}}\njudged t1.check1 {} {\"verdict\":\"accept\"}\nsealed\njudged t1.check2 {} {\"verdict\":\"accept\"}\nresume {}",
+		},
+	},
+	{
+		name: "hooks before calls", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}],"limits":{"turns":4},"verify":{"checks":[{"name":"tests","tool":"run","max":1}]},"hooks":{"before_calls":{"checks":[{"name":"plan","tool":"look"},{"name":"rubric","judge":{"model":"j"}}],"max":2}},"judges":[{"model":"j","price":{"input":1,"output":2}}]}`,
+		model:  []string{"calls add {}", "calls pay {} | add {}"},
+		from:   []string{"calls add {}\njudged t1.check1 {} {\"verdict\":\"veto\"}", "calls add {}\njudged t1.check1 {} {\"verdict\":\"accept\"}\ninterrupt {}"},
+	},
+	{
+		name: "judges that are passed over", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":4,"tokens":60},"hooks":{"before_run":{"checks":[{"name":"guard","judge":{"model":"j"}}]},"before_calls":{"checks":[{"name":"rubric","judge":{"model":"j"},"skip":{"stalled":true,"last_turns":1,"attempts":1}}],"max":2}},"judges":[{"model":"j","price":{"input":1,"output":2}}]}`,
+		model:  []string{"calls add {}", "calls add {} | add {} | add {}"},
+		from: []string{
+			"judged t0.check1 {} {\"verdict\":\"accept\"}\ncalls add {}\njudged t1.check2 {} {\"verdict\":\"veto\"}",
+			"judged t0.check1 {} {\"verdict\":\"accept\"}\ncalls add {} | add {} | add {}",
+			"judged t0.check1 {} {\"verdict\":\"accept\"}\ncalls add {}\njudged t1.check2 {} {\"verdict\":\"accept\"}\nresult t1.1 ok 1\ncalls add {}\njudged t2.check3 {} {\"verdict\":\"accept\"}\nresult t2.1 ok 1",
+		},
+	},
+	{
+		name: "judges of a stalled run", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}],"limits":{"turns":4},"verify":{"checks":[{"name":"tests","tool":"run"},{"name":"rubric","judge":{"model":"j"},"cadence":{"when":"stalled","every":1,"max_invocations":2}}],"max":2},"hooks":{"before_calls":{"checks":[{"name":"plan","tool":"look"}],"max":2}},"judges":[{"model":"j","price":{"input":1,"output":2}}]}`,
+		model:  []string{"calls add {} | pay {}"},
+		from: []string{
+			twiceAdded + "calls add {} | pay {}", twiceAdded + "calls add {}\njudged t3.check3 {} {\"verdict\":\"veto\"}",
+			twiceAdded + "calls add {}\njudged t3.check3 {} {\"verdict\":\"accept\"}",
+		},
+	},
+	{
+		name: "hooks after a turn", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"}],"fallbacks":["n"],"limits":{"adaptive":{"initial":1,"max":3}},"hooks":{"after_turn":{"checks":[{"name":"look","tool":"look_at"}]}}}`,
+		model:  []string{"calls add {}"},
+		from: []string{
+			"calls add {}\nresult t1.1 ok 1\nresult t1.check1 ok {\"action\":\"extend\",\"by\":1,\"next\":{\"model\":\"n\",\"tools\":[]}}",
+			"calls add {}\nresult t1.1 ok 1\nresult t1.check1 ok {\"action\":\"ask\",\"reason\":\"?\"}", "calls add {}\nresult t1.1 ok 1\nresult t1.check1 ok {\"action\":\"dance\"}",
+			"calls add {}\nresult t1.1 ok 1\nresult t1.check1 ok {\"action\":\"stop\"}", "calls add {}\npause {}\nresult t1.1 ok 1",
+		},
+	},
+	{
+		name: "hooks below", begin: born, opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"turns":3},` + hooked + `}`,
+		model: []string{"calls add {}", `calls subagent__b {"task":"one"}`},
+		from:  []string{`ordered {"verb":"resume","known_holds":[{"session":"s","n":1}]}`, "pause {}\nordered {\"verb\":\"resume\",\"known_holds\":[{\"session\":\"s\",\"n\":1}]}"},
+	},
+	{
+		name: "hooks of a flow", begin: "begin go", opened: `opened {"flow":true,"toolset":[{"name":"look","read_only":true}],` + hooked + `}`,
+		flow: []string{`steps a look {}`, `steps c ask_user {"question":"?"}`, `steps g await_resumption {}`},
+		from: []string{"steps a look {}\npause {}\nresult t1.1 ok 1"},
+	},
+	{
+		name: "hooks of a daemon", begin: "begin go", opened: `opened {"daemon":{"queue":2},"toolset":[{"name":"add"}],` + hooked + `}`,
+		model: []string{"calls add {}"},
+		from:  []string{"says done\nsealed\nresume update @r-1 {}", "calls add {}\npause {}\nresult t1.1 ok 1"},
+	},
+}
+
 // found is a place of a search and the way to it.
 type found struct {
 	place
@@ -211,7 +279,7 @@ func (t terse) FailNow()                          { t.of.FailNow() }
 // nothing, no state is a dead end, a cancel leads to an end, an old state is not
 // touched by what follows it, and one that went over the wire continues alike.
 func TestEveryInputAtEveryState(t *testing.T) {
-	for _, th := range slices.Concat(themes, themesOfPolicies) {
+	for _, th := range slices.Concat(themes, themesOfPolicies, themesOfHooks) {
 		t.Run(th.name, func(t *testing.T) {
 			t.Parallel()
 			s := &search{t: terse{t}, theme: th, seen: map[string]bool{}, leads: map[string]bool{}}

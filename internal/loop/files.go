@@ -38,6 +38,9 @@ func (s *State) waitingFiles() (n int) {
 // takeFiles returns a result with the files that it may show: those of the run's own session for
 // which there is room. Whoever makes the call, the run decides. left counts the others.
 func (s *step) takeFiles(i int, r agent.ToolResult) (_ agent.ToolResult, left int) {
+	if len(r.Files) == 0 { // as nearly all: what waits is not counted for them
+		return r, 0
+	}
 	room, space := min(agent.MaxFiles, maxWaitingFiles-s.waitingFiles()), s.resultSpace(i)-ownWords
 	var taken []agent.Part
 	for _, p := range r.Files {

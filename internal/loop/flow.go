@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/wire"
@@ -33,6 +34,57 @@ type Flow struct {
 	// StateChanges are keys of the session's state that steps have set since the last turn
 	// ended.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
+	// Answers are what steps have asked and got, while these steps are to be made again.
+	Answers []StepAnswers `json:"answers,omitempty"`
+}
+
+// StepAnswers are the answers to a step's own questions. They count for a step with the same path, tool
+// and arguments, whichever turn asks for it. Without them, a worker that was lost after an answer would
+// ask the person again.
+type StepAnswers struct {
+	Path      string             `json:"path"`
+	Tool      string             `json:"tool"`
+	Arguments string             `json:"arguments"` // their [Digest]
+	Answers   []agent.ToolAnswer `json:"answers"`
+	// Since is when the step began.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// jsonLen returns the greatest length of the answers in JSON.
+func (a StepAnswers) jsonLen() int {
+	n := requestFrame + jsonLen(a.Path) + jsonLen(a.Tool)
+	for _, one := range a.Answers {
+		n += answerJSONLen(one)
+	}
+	return n
+}
+
+// keepAnswers keeps the answers of a step that was not finished.
+func (f *Flow) keepAnswers(a StepAnswers) { f.Answers = append(slices.Clip(f.Answers), a) }
+
+// takeAnswers returns the answers of a step that is asked for again, and forgets them. Of a step with
+// other arguments they do not count: people have answered about something else.
+func (f *Flow) takeAnswers(c agent.ToolCall) (kept StepAnswers) {
+	i := slices.IndexFunc(f.Answers, func(a StepAnswers) bool { return a.Path == c.ProviderID })
+	if i < 0 {
+		return kept
+	}
+	if a := f.Answers[i]; a.Tool == c.Tool && a.Arguments == Digest(c.Arguments) {
+		kept = a
+	}
+	f.Answers = slices.Concat(f.Answers[:i], f.Answers[i+1:]) // the state before this step shares the array
+	if len(f.Answers) == 0 {
+		f.Answers = nil // as a state has it that comes from JSON
+	}
+	return kept
+}
+
+// answersSize returns the greatest length of all kept answers in JSON.
+func (f *Flow) answersSize() (n int) {
+	for _, a := range f.Answers {
+		n += a.jsonLen()
+	}
+	return n
 }
 
 // keepStateChanges keeps the state changes of a step for the next checkpoint.

@@ -20,7 +20,7 @@ func (s *step) takeSteps(a wire.FlowAnswer) bool {
 		c := step.ToolCall
 		c.ID = callID(s.Turn.N, i+1)
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
-		s.Calls.addStep(c, step)
+		s.Calls.addStep(c, step, s.Flow.takeAnswers(c))
 	}
 	s.recordMessage(m, m.Size())
 	s.Turn.work()
@@ -36,7 +36,8 @@ func (s *step) takeSteps(a wire.FlowAnswer) bool {
 			s.setResult(i, status, text)
 		}
 	}
-	s.openSteps(from, r, s.applyRules(r), a.ParkRequests)
+	rulings, _ := s.applyRules(r)
+	s.openSteps(from, r, rulings, a.ParkRequests)
 	return slices.ContainsFunc(s.Calls.List[from:], func(c Call) bool { return !c.LeftOut })
 }
 
@@ -90,8 +91,8 @@ func (s *step) askInStep(i int) {
 	s.openCallRequest(i, agent.Request{Type: agent.RequestQuestion, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema}, q.Text, p, agent.InitiatorSelf, "question")
 }
 
-// answerFits refuses an answer that does not fit the schema of a step's question: the request
-// stays open for a better one. A schema with words that [match] does not compare refuses
+// answerFits refuses an answer that does not fit the schema of a question: the request stays open for
+// a better one. A schema with words that [match] does not compare refuses
 // nothing: the function reads the answer, and says what is wrong.
 func (s *step) answerFits(r Request, a *agent.AnswerCommand) error {
 	said := strings.TrimSpace(a.Text)
@@ -121,6 +122,9 @@ func (s *step) answerFits(r Request, a *agent.AnswerCommand) error {
 // takesOnlyChoices reports whether a text has to be one of the request's choices: for a yes or no, and
 // for what becomes of a step whose outcome is unknown.
 func (s *State) takesOnlyChoices(r Request) bool {
+	if r.RetryCall {
+		return r.MustFit && len(r.Schema) == 0 && len(r.Choices) > 0
+	}
 	i := s.Calls.find(r.CallID)
 	if i < 0 {
 		return false
@@ -216,6 +220,18 @@ func (s *step) leaveOut(i int) bool {
 	s.Flow.leaveOut()
 	s.skip(i, "more would wait than can be kept")
 	return true
+}
+
+// keepAnswers keeps the answers to a step's own questions if the step was not finished and is made
+// again. If there is no space for them, the step asks again.
+func (s *step) keepAnswers(c Call, status agent.CallStatus) {
+	if !s.isFlow() || status != agent.CallSkipped || c.Dropped || len(c.Answers) == 0 {
+		return
+	}
+	a := StepAnswers{Path: c.ProviderID, Tool: c.Tool, Arguments: Digest(c.Arguments), Answers: c.Answers, Since: c.Since}
+	if a.jsonLen() <= s.space()+c.keptSize()-callFrame-ownWords { // the call's own are gone then
+		s.Flow.keepAnswers(a)
+	}
 }
 
 // recordSteps records what came of steps, and forgets these steps. The function is asked about

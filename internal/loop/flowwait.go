@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
@@ -91,8 +92,50 @@ func (s *step) endWait(call string, e stepEvent) {
 	if err != nil { // the payload was checked when the verb came
 		text = []byte("{}")
 	}
+	text = rawjson.UnescapeHTML(text) // as long as it was counted when the verb came
 	s.changed = true
-	s.setResultSized(s.Calls.find(call), agent.CallOK, string(text), len(e.Payload)+len(e.Message))
+	i := s.Calls.find(call)
+	if w := s.Calls.List[i].Wait; w.Again {
+		s.answerWait(i, agent.ToolAnswer{Name: w.Name, Digest: w.Digest, Data: text, By: e.By, Expired: e.TimedOut})
+		return
+	}
+	s.setResultSized(i, agent.CallOK, string(text), len(e.Payload)+len(e.Message))
+}
+
+// answerWait makes a step that waited in the middle of its call pending again, with what came.
+func (s *step) answerWait(i int, a agent.ToolAnswer) {
+	if answerJSONLen(a) > s.space() || answersSize(s.Calls.List[i])+len(a.Data) > maxAnswers { // a resume's message; an event was refused before
+		s.setResult(i, agent.CallFailed, "Not finished: what came is too long to be kept.")
+		return
+	}
+	s.Calls.answer(i, a)
+}
+
+// answersSize returns how many bytes the answers have with which a call is made again.
+func answersSize(c Call) (n int) {
+	for _, a := range c.Answers {
+		n += len(a.Text) + len(a.Data)
+	}
+	return n
+}
+
+// eventFits returns why an event can't end the waits of these steps; nil if it can.
+func (s *step) eventFits(met []string, o agent.EmitCommand) error {
+	size := 0
+	for _, id := range met {
+		c := s.Calls.List[s.Calls.find(id)]
+		if size += eventJSONLen(o); !c.Wait.Again {
+			continue
+		}
+		size += eventJSONLen(o) // within JSON, and with who has emitted it
+		if answersSize(c)+verbFrame+len(o.Topic)+len(o.By)+len(o.Payload) > maxAnswers {
+			return s.refuseAs(agent.CodeTooLarge, "payload", "what step %s has waited for and been answered would have more than %d bytes: emit a shorter payload", c.ProviderID, maxAnswers)
+		}
+	}
+	if size > s.space() {
+		return s.refuseAs(agent.CodeQueueFull, "", "too much waits for the run already; emit it again when less does")
+	}
+	return nil
 }
 
 // endDueWaits ends the waits whose time has come.
@@ -125,9 +168,10 @@ func (s *step) emitToSteps(o agent.EmitCommand, b *match.Budget, before int) err
 	// Not some of them: which ones would depend on their order.
 	case b.Exceeded() && slices.Contains(topics, o.Topic):
 		return s.refuseUncompared(before)
-	case len(met) > 0 && len(met)*eventJSONLen(o) > s.space():
-		return s.refuseAs(agent.CodeQueueFull, "", "too much waits for the run already; emit it again when less does")
 	case len(met) > 0:
+		if err := s.eventFits(met, o); err != nil {
+			return err
+		}
 		s.resumed = agent.Resumed{Cause: agent.InitiatorTriggered, Event: o.Topic, By: o.By}
 		for _, id := range met {
 			s.endWait(id, stepEvent{Topic: o.Topic, Payload: o.Payload, By: o.By})
@@ -151,6 +195,9 @@ func (s *step) resumeSteps(o agent.ResumeCommand) (some bool) {
 	}
 	if some && s.resumed.Cause == "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
+	}
+	if some && o.Message != "" {
+		s.resumed.Mode = agent.ResumedMessage
 	}
 	return some
 }

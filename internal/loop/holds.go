@@ -191,6 +191,9 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	if s.End.Stopping != nil {
 		return s.already()
 	}
+	if s.SuspensionHooks.Resume != nil { // it was said before, and is not carried out after the hold
+		s.withdrawResume()
+	}
 	if h := s.Holds.own(); h != nil && h.Verb.Strength() >= verb.Strength() {
 		return s.already()
 	}
@@ -198,6 +201,9 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	s.addHold(agent.Hold{
 		ID: holdID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
 	}, n, by)
+	if by == agent.InitiatorParent && len(s.hooksAt(agent.PointBeforeSuspension)) > 0 {
+		s.Suspensions.settle()
+	}
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
 		// Broadcast acts within this workflow task; the orders above leave when it completes.

@@ -142,7 +142,7 @@ func TestAnOrderFromAboveIsBounded(t *testing.T) {
 		p.state.Log = Log{}
 		require.Less(t, written(p.state)+written(tail), 64<<10, verb)
 		if a := p.state.End.Grace; a != nil {
-			require.LessOrEqual(t, a.Until.Sub(p.now), time.Hour)
+			require.LessOrEqual(t, a.Until.Sub(p.now), time.Minute)
 		}
 		if s := p.state.End.Stopping; s != nil {
 			require.LessOrEqual(t, s.Until.Sub(p.now), time.Hour)

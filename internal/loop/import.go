@@ -48,7 +48,8 @@ func (s *step) imported(in Imported) {
 	}
 	// These three belong to this run and this store. All else comes from the imported state.
 	run, by, fence := s.Run, s.Origin.Start.By, s.Log.Fence
-	s.State = in.State.clone()
+	s.State = in.State
+	s.unshare()
 	s.recount()
 	s.Log.setFence(fence)
 	former := s.Run // of the imported state: s.Run is set to this run below

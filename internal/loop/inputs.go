@@ -102,6 +102,8 @@ type (
 		Migrated *agent.Migrated
 		// Lessons are what the session's runs have learned, up to the point.
 		Lessons []agent.Lesson
+		// Task is what the run before was asked, if LocateArgs.Task says so.
+		Task string
 		// Artifacts are the last versions of the session's artifacts at the point.
 		Artifacts []agent.Artifact
 		// Skills are those that are active at the point, without their instructions.
@@ -128,6 +130,10 @@ type (
 		Left []agent.ToolsChange
 		Err  *agent.Error
 	}
+	// WorkspaceMade means that the run's own workspace is there, or says why not (Err).
+	WorkspaceMade struct{ Err *agent.Error }
+	// WorkspaceEnded says what became of it.
+	WorkspaceEnded struct{ Outcome agent.WorkspaceOutcome }
 	// ModelReplied is the model's reply to the call with this AskSeq (see [Turn]).
 	ModelReplied struct {
 		AskSeq int64
@@ -268,6 +274,8 @@ func (Opened) input()          {}
 func (Located) input()         {}
 func (Imported) input()        {}
 func (Listed) input()          {}
+func (WorkspaceMade) input()   {}
+func (WorkspaceEnded) input()  {}
 func (ModelReplied) input()    {}
 func (ModelFailed) input()     {}
 func (ModelDelayed) input()    {}

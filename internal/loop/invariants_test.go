@@ -106,7 +106,8 @@ func checkFiles(t require.TestingT, before, after State) {
 // that asks for a new execution at every input until it comes.
 func checkRest(t require.TestingT, done *step) {
 	require.Less(t, len(done.fired), 100, "rules undo each other: %q", done.fired)
-	again := &step{State: done.State.clone(), Moment: done.Moment, continuedAsNew: true}
+	again := newStep(done.State, done.Moment)
+	again.continuedAsNew = true
 	if r := again.firstRule(); r != nil {
 		require.Fail(t, "a rule still applies", r.name)
 	}
@@ -162,11 +163,16 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 			ok = waits(string(RunLocating))
 		case Import:
 			ok = waits(string(RunImporting))
-		case List:
+		case List, MakeWorkspace:
 			ok = waits(string(RunListing))
+		case EndWorkspace:
+			ok = waits(string(RunEnding)) && after.Workspace.Ending
 		case CallModel:
 			ok = waits(string(TurnAsking), string(TurnSummarizing)) && after.Turn.AskSeq == e.Seq
 		case CallTool:
+			if after.SuspensionHooks.has(e.Call) {
+				continue
+			}
 			ok = waits(string(TurnWorking), string(TurnAdvancing)) && after.Calls.List[s.Calls.find(e.Call)].State == CallRunning
 		case AskFlow:
 			ok = waits(string(TurnAdvancing)) && after.Turn.AskSeq == e.AskSeq
@@ -228,6 +234,9 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 			continue
 		}
 		for _, e := range effects {
+			if call, ok := e.(CallTool); ok && after.SuspensionHooks.has(call.Call) {
+				continue // a hook only looks
+			}
 			if call, ok := e.(CallTool); ok && h.Verb == agent.VerbPause && before.Calls.findRunning(call.Call) >= 0 {
 				continue // a pause lets it end
 			}
@@ -241,6 +250,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Emitted, func(k agent.EmitCommand) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
 	}
 	require.False(t, after.Suspensions.atRest() && after.Calls.runningCount() > 0, "a run that rests is at nothing")
+	require.False(t, after.Status() == agent.StatusSuspended && after.SuspensionHooks.asked(), "a run that says that it is suspended asks no hook")
 	if w := after.Suspensions.Open; w != nil && !after.outcomeDecided() {
 		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.onlyAwaitsSuspendedChildren() || len(after.budgetReasons()) > 0 || after.isFlow() && after.stepsOnlyWait(), "a suspension waits for something")
 		require.Nil(t, after.End.Stopping)

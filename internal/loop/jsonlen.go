@@ -63,7 +63,16 @@ func resultJSONLen(text string, bytes int) int {
 }
 
 func answerJSONLen(a agent.ToolAnswer) int {
-	return verbFrame + jsonLen(a.Text) + rawJSONLen(a.Data) + jsonLen(a.By) + rawJSONLen(a.State)
+	return verbFrame + jsonLen(a.Text) + rawJSONLen(a.Data) + jsonLen(a.By) + rawJSONLen(a.State) + jsonLen(a.Name) + digestJSONLen(a.Digest)
+}
+
+// digestJSONLen returns the greatest length in JSON of a field with a question's digest; zero for none,
+// as in runs of older builds.
+func digestJSONLen(digest string) int {
+	if digest == "" {
+		return 0
+	}
+	return len(`,"question_digest":""`) + jsonLen(digest)
 }
 
 // changesJSONLen returns the length of a call's state changes.
@@ -119,6 +128,9 @@ func (c Child) jsonLen() int {
 	}
 	if o := c.Outcome; o != nil {
 		n += outcomeFrame + len(o.Session) + len(o.Run) + len(o.Agent) + jsonLen(o.Text) + rawJSONLen(o.Output) + filesJSONLen(o.Files)
+		if o.Workspace != nil {
+			n += workspaceFrame
+		}
 		if o.Error != nil && o.Error.Message != "" {
 			n += maxWhy // and not its length: the runtime's own words may change in a later build
 		}
@@ -131,6 +143,12 @@ func (p Parent) jsonLen() int {
 	n := textsJSONLen(p.ForbiddenTools) + rulesJSONLen(p.InheritedRules)
 	if b := p.Start; b != nil {
 		n += labelsJSONLen(b.Labels) + jsonLen(b.Principal)
+		for _, r := range b.Reminders {
+			n += verbFrame + jsonLen(r.Text) + jsonLen(r.OriginatingAgent)
+		}
+		if w := b.Workspace; w != nil {
+			n += requestFrame + labelsJSONLen(w.Env)
+		}
 		n += requestFrame + rulesJSONLen(b.Rules) + rawJSONLen(b.Output)*2 + len(b.Parent.Session)
 		for _, c := range b.Ceilings {
 			n += receiptFrame + textsJSONLen(c)
@@ -186,11 +204,14 @@ func specJSONLen(spec agent.Spec) int {
 	}
 	for _, a := range spec.Agents {
 		n += callFrame/2 + jsonLen(a.Description) + textsJSONLen(a.Tools) + rawJSONLen(a.Output)
+		if a.Workspace != nil {
+			n += verbFrame + labelsJSONLen(a.Workspace.Env)
+		}
 	}
 	for _, one := range spec.Require {
 		n += textsJSONLen(one)
 	}
-	for _, k := range spec.Verify.Checks {
+	for _, k := range spec.Checks() {
 		n += callFrame/2 + jsonLen(k.Name) + jsonLen(k.Tool) + jsonLen(k.Agent) + jsonLen(k.Command) + jsonLen(k.Task) + jsonLen(k.FeedbackFallback) + textsJSONLen(k.Tools) + rawJSONLen(k.Arguments)
 		if k.Judge != nil {
 			n += jsonLen(k.Judge.Model) + jsonLen(k.Judge.Instructions)
@@ -212,9 +233,21 @@ func turnOptionsJSONLen(d agent.Definition) (n int) {
 	}
 	if d.Report {
 		n += 2 * reportSpace // the state keeps it, and at the end the outcome too
+		if len(d.Verify.Checks) > 0 {
+			n += 2 * decisionSpace
+		}
+	}
+	if slices.Contains(d.Tools, agent.ReportProgressTool) {
+		n += progressSpace
 	}
 	if d.ToolSearch != nil {
 		n += verbFrame + textsJSONLen(d.ToolSearch.Always)
+	}
+	for _, r := range d.Reminders {
+		n += verbFrame + jsonLen(r.Text)
+	}
+	if d.Compaction.Tool != "" {
+		n += verbFrame + jsonLen(d.Compaction.Tool)
 	}
 	names := slices.Collect(maps.Keys(d.Texts)) //workflowcheck:ignore a sum has no order
 	for _, name := range names {

@@ -81,6 +81,9 @@ func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
 		tail = slices.Clip(tail) // another state continued from here
 	}
+	if len(tail) == cap(tail) {
+		tail = slices.Grow(tail, max(8, len(tail))) // append itself copies a long tail more often
+	}
 	return append(tail, e)
 }
 
@@ -239,6 +242,7 @@ func (s *step) recordIfBegun(e agent.Event) {
 // recordMessage appends a message. bytes counts the text in it that a tool, model or person
 // wrote.
 func (s *step) recordMessage(m agent.Message, bytes int) {
+	s.noteAsked(m)
 	s.Budget.addBytes(bytes)
 	if len(m.Files()) > 0 { // sealed soon: until a chunk names a file, a collection of the store may take it for unneeded
 		bytes += sealAt

@@ -90,12 +90,12 @@ func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
 		s.loops(agent.Errorf(agent.CodeLoopDetected, "the model made the same %d calls in the same order %d times in a row (loop_detection.cycles)", n, d.Cycles))
 		return true
 	}
+	if d.Parallel == 0 {
+		return false
+	}
 	equal := map[string]int{}
 	for i, c := range calls {
-		same := ""
-		if d.Parallel > 0 {
-			same = sameOf(r, i, c)
-		}
+		same := sameOf(r, i, c)
 		if equal[same]++; same != "" && equal[same] >= d.Parallel {
 			s.loops(agent.Errorf(agent.CodeLoopDetected, "one reply of the model has %d equal calls of %s (loop_detection.parallel)", d.Parallel, c.Tool))
 			return true

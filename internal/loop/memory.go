@@ -30,7 +30,7 @@ func (s *step) needsPrincipal() bool {
 	}
 	remembers := func(tools []string) bool { return s.isFlow() || glob.MatchesAny(tools, agent.MemoryTool) }
 	return slices.ContainsFunc(s.Spec.Agents, func(a agent.SubAgent) bool { return remembers(a.Tools) }) ||
-		slices.ContainsFunc(s.Spec.Verify.Checks, func(k agent.Check) bool { return k.Agent != "" && remembers(k.Tools) })
+		slices.ContainsFunc(s.Spec.Checks(), func(k agent.Check) bool { return k.Agent != "" && remembers(k.Tools) })
 }
 
 // importMemory decides whose memory an imported session uses: that of who imports it, whatever its

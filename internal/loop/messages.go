@@ -252,13 +252,21 @@ func (s *step) send(o agent.SendCommand, id string) error {
 	if err := s.mayUseSkills(o.Skills); err != nil {
 		return s.refuseAs(err.Code, err.Path, "%s", err.Message)
 	}
-	mode := o.Mode
-	if mode == "" {
+	mode, awaited := o.Mode, len(s.handedOver()) > 0
+	if awaited {
+		if err := s.checkAge(s.answerBy()); err != nil {
+			return err
+		}
+	}
+	if mode == "" || awaited && mode == agent.SendQueue {
 		mode = agent.SendSteer
 	}
 	s.Messages.add(PendingMessage{Message: m, Mode: mode, Bytes: m.Size(), Size: messageJSONLen(m)})
 	s.rememberReceipt(id, remembered.MessageDigest(m))
 	s.wantSkills(o.Skills)
+	if awaited {
+		s.takeBack(o.By)
+	}
 	if mode == agent.SendInterrupt && !s.isFlow() { // a flow's steps do not depend on messages
 		s.cancelInFlight(0, "a message came in between")
 	}
@@ -317,3 +325,5 @@ func wakeMessage(text string) agent.Message {
 	m.Note = agent.NoteWake
 	return m
 }
+
+func (s *State) messagesWait() bool { return len(s.Messages.Pending) > 0 }

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/w3ctrace"
-	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Origin is the part that keeps what the run was started with, and brings it to its first
@@ -82,6 +81,9 @@ func (o *Origin) located(p Located) {
 	o.StartPoint = &p
 }
 
+// askLater keeps the sources until they are asked.
+func (o *Origin) askLater(sources []string) { o.Sources = sources }
+
 // adopt makes this the origin of a run that continues an imported one.
 func (o *Origin) adopt(former, export string) { o.FormerRun, o.Imported = former, export }
 
@@ -131,7 +133,7 @@ func (s *step) begin(in Begin) {
 	s.TraceSegment.Parent = w3ctrace.InMeta(in.Start.Meta)
 	s.Origin.setStart(in.Start, in.BriefingText)
 	_, copies := s.FilesOfParent()
-	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, Copies: len(copies) > 0, After: in.Start.After, Input: s.Origin.flowInput()}})
+	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, Copies: len(copies) > 0, After: in.Start.After, Input: s.Origin.flowInput(), Judge: in.Start.Judge}})
 }
 
 // opened takes the Spec. No later deploy changes it for this run.
@@ -156,6 +158,10 @@ func (s *step) opened(in Opened) {
 		spec := *in.Spec
 		spec.Daemon, s.Spec = nil, &spec
 	}
+	if err := s.lacksJudge(); err != nil {
+		s.fail(err)
+		return
+	}
 	// Only here is it known whether the agent is a daemon: a client does not know.
 	if s.hasNoMessage() && s.Origin.Start.From == nil && s.daemon() == nil {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").WithPath("input"))
@@ -163,8 +169,8 @@ func (s *step) opened(in Opened) {
 	}
 	s.Budget.setLimits(lowerLimits(in.Spec.Limits, s.Origin.Start.Limits))
 	// Only here are all limits known: the agent's, the start's and the parent's grant.
-	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(wire.ResourceCost) != unlimited {
-		s.fail(agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).WithPath("limits.cost_usd"))
+	if err := s.lacksPrices(); err != nil {
+		s.fail(err)
 		return
 	}
 	if in.Unrecovered != "" {
@@ -174,7 +180,7 @@ func (s *step) opened(in Opened) {
 	s.Budget.startClock(s.Origin.Started)
 	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, migrates the
 	// session's state, and reads which artifacts, active skills and lessons it has.
-	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0 || in.Counters.Skill > 0 || in.Spec.Lessons && in.Counters.Lesson > 0) && s.Origin.Start.Carry != agent.CarryReset
+	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0 || in.Counters.Skill > 0 || in.Spec.Lessons && in.Counters.Lesson > 0 || s.needsFormerTask()) && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.TerminatedRuns) > 0 || old {
 		s.enterPhase(RunLocating)
 		s.Origin.Sources = in.Sources
@@ -182,15 +188,6 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.listSources(in.Sources)
-}
-
-// unpriced returns the models that the run may ask and whose price is not known. A flow has no model of
-// its own.
-func (s *step) unpriced() []string {
-	if !s.isFlow() && s.Spec.Price == (agent.Price{}) {
-		return []string{s.Spec.Model}
-	}
-	return s.Spec.Unpriced
 }
 
 // hasNoMessage reports whether the start has nothing for the model.
@@ -208,6 +205,7 @@ func (s *step) located(in Located) {
 	s.Artifacts.inherit(in.Artifacts)
 	s.Skills.inherit(in.Skills)
 	s.inheritLessons(in.Lessons)
+	s.inheritTask(in.Task)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }
@@ -215,13 +213,19 @@ func (s *step) located(in Located) {
 // listSources asks the sources for their tools, which only they know. A run that is being
 // stopped does not: a source may take long.
 func (s *step) listSources(sources []string) {
+	if s.mustMakeWorkspace() {
+		s.makeWorkspace(sources)
+		return
+	}
 	if len(sources) > 0 && s.End.Stopping == nil {
 		s.enterPhase(RunListing)
-		s.do(List{ListArgs{s.Session, s.Run, sources}})
+		s.list(sources)
 		return
 	}
 	s.beginRun()
 }
+
+func (s *step) list(sources []string) { s.do(List{ListArgs{s.Session, s.Run, sources}}) }
 
 // listed takes the tools of the sources.
 func (s *step) listed(in Listed) {

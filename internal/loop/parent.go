@@ -112,12 +112,21 @@ func (s *step) startedByParent(b *wire.ChildStart) {
 	s.Ledger.start(b.Grant)
 }
 
+// reminders returns those that the run has from the agents above.
+func (p Parent) reminders() []agent.InheritedReminder {
+	if p.Start == nil {
+		return nil
+	}
+	return p.Start.Reminders
+}
+
 // boundSpec returns a Spec within the bounds of the ancestors. Their rules hold here too. A
 // tool that they do not allow is removed, and known by name: a call of it is refused.
 func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	ceilings := s.Parent.ceilings(spec)
 	if b := s.Parent.Start; b != nil {
 		spec.Rules = mergeRules(b.Rules, spec.Rules)
+		spec.InheritedReminders, spec.Workspace = b.Reminders, s.ownWorkspace()
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -17,6 +18,11 @@ type Park struct {
 	// anything that comes wakes it.
 	Idle bool `json:"idle,omitempty"`
 	Size int  `json:"size,omitempty"` // of the conditions
+	// Again means that a flow's step waits in the middle of its call. It is called again with what
+	// came, under the Name and the Digest of its question.
+	Again  bool   `json:"again,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Digest string `json:"digest,omitempty"`
 	// Met is the first condition that came true. It is kept while a hold keeps the run from
 	// continuing.
 	Met *MetCondition `json:"met,omitempty"`
@@ -67,7 +73,7 @@ func (p *Park) size() int {
 // recount computes the size again, after an import.
 func (p *Park) recount() {
 	if p != nil {
-		p.Size = conditionsJSONLen(p.Conditions)
+		p.Size = conditionsJSONLen(p.Conditions) + jsonLen(p.Name)
 	}
 }
 
@@ -253,13 +259,12 @@ func (s *step) dropPark() {
 // a message for the next turn.
 func (s *step) resumeWith(cause, input string) {
 	// Else the model was never kept waiting, so there is nothing to tell it.
-	if s.Suspensions.atRest() && !s.isFlow() {
-		w := s.Suspensions.Open
-		note := fmt.Sprintf("You were suspended at turn %d", w.Turn)
+	if s.Suspensions.atRest() && !s.isFlow() && s.Spec.Texts[agent.TextResumeNote] != agent.NoText {
+		w, reason := s.Suspensions.Open, ""
 		if w.Reason != "" {
-			note += " for the reason " + quote(w.Reason)
+			reason = " for the reason " + quote(w.Reason)
 		}
-		s.Turn.setNote(note + fmt.Sprintf(" and continue at %s. %s", s.now().Format(time.RFC3339), cause))
+		s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", reason, "time", s.now().Format(time.RFC3339), "cause", cause))
 	}
 	if input != "" {
 		s.steer(agent.TextMessage(agent.RoleUser, input))

@@ -14,7 +14,7 @@ const (
 	RunOpening    RunPhase = "opening"     // waits for the Spec and the head of the session's log
 	RunLocating   RunPhase = "locating"    // waits for the point in the log where the run begins
 	RunImporting  RunPhase = "importing"   // waits for the state of a run that was suspended elsewhere
-	RunListing    RunPhase = "listing"     // waits for the tools of the Spec's sources
+	RunListing    RunPhase = "listing"     // waits for a workspace of the run's own, and for the tools of the Spec's sources
 	RunActive     RunPhase = "active"      // takes turns, or is suspended
 	RunContinuing RunPhase = "continuing"  // between two executions: waits for the last seal before continue-as-new
 	RunDraining   RunPhase = "draining"    // waits for the sub-agents that a stop has told to stop
@@ -58,7 +58,7 @@ var (
 		RunOpening:    {RunLocating, RunImporting, RunListing, RunActive, RunEnded},
 		RunLocating:   {RunListing, RunActive, RunEnded},
 		RunImporting:  {RunActive, RunEnded},
-		RunListing:    {RunActive, RunEnded},
+		RunListing:    {RunActive, RunEnding, RunEnded}, // ending: a workspace is left
 		RunActive:     {RunContinuing, RunDraining, RunHandingOff, RunEnding},
 		RunContinuing: {RunActive, RunEnding},
 		RunDraining:   {RunHandingOff, RunEnding},
@@ -70,14 +70,14 @@ var (
 		TurnAsking:      {TurnAsking, TurnWorking, TurnSummarizing, TurnReady},
 		TurnAdvancing:   {TurnWorking, TurnReady},
 		TurnWorking:     {TurnAdvancing, TurnReady},
-		TurnSummarizing: {TurnSummarizing, TurnAsking, TurnReady},
+		TurnSummarizing: {TurnSummarizing, TurnReady}, // itself: an outdated hold stopped the call
 	}
 	callTransitions = transitions[CallState]{
 		CallPending:          {CallRunning, CallAwaitingAnswer, CallAwaitingChildren, CallAwaitingEvent, CallDone},
 		CallAwaitingAnswer:   {CallPending, CallDone},
-		CallRunning:          {CallAwaitingAnswer, CallDone},
+		CallRunning:          {CallAwaitingAnswer, CallAwaitingEvent, CallDone},
 		CallAwaitingChildren: {CallDone},
-		CallAwaitingEvent:    {CallDone},
+		CallAwaitingEvent:    {CallPending, CallDone},
 	}
 )
 

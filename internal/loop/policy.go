@@ -12,7 +12,9 @@ import (
 // none, a park. It reports whether there was one. Then the other calls of the reply are
 // skipped.
 func (s *step) takeQuestionsOrPark(in ModelReplied) bool {
-	if s.takeQuestions() {
+	// Both: a reply may ask something, and wait for the user as well.
+	asked := s.takeQuestions()
+	if s.takeHandovers() || asked {
 		s.skipPending("the run waits for the user's answer; ask for it again after that")
 		return true
 	}
@@ -77,6 +79,9 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 			parked = true
 			s.park(p.Conditions, agent.InitiatorSelf, p.Reason)
 			text := "You were suspended and continue now."
+			if len(s.hooksAt(agent.PointBeforeSuspension)) > 0 { // one may deny it, and then a note says so
+				text = "You asked to be suspended, and continue now."
+			}
 			// A daemon's event that waits already may meet the conditions.
 			if left := s.matchQueued(); left > 0 {
 				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
@@ -88,13 +93,13 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 }
 
 // applyRules applies the Spec's rules to the pending calls, and rejects those that they
-// deny. It returns the rule that counts for each call.
-func (s *step) applyRules(r wire.Reply) []agent.Rule {
+// deny. It returns the rule that counts for each call, and a number for ruleOf.
+func (s *step) applyRules(r wire.Reply) (rulings []agent.Rule, numbers []int) {
 	made := map[string]int{}
 	for _, t := range s.Calls.ownCounts() {
 		made[t.Tool] = t.Calls
 	}
-	rulings := make([]agent.Rule, len(s.Calls.List))
+	rulings, numbers = make([]agent.Rule, len(s.Calls.List)), make([]int, len(s.Calls.List))
 	for i, c := range s.Calls.List {
 		if c.State != CallPending {
 			if c.State != CallDone { // an open step of a flow, which no count has yet
@@ -112,9 +117,28 @@ func (s *step) applyRules(r wire.Reply) []agent.Rule {
 		if rule.Do == agent.RulingDeny {
 			s.setResult(i, agent.CallRejected, denied(rule, n))
 		}
-		rulings[i] = rule
+		if rulings[i] = rule; n < 0 {
+			numbers[i] = ownApproval
+		} else if rule.Do != "" {
+			numbers[i] = n + 1
+		}
 	}
-	return rulings
+	return rulings, numbers
+}
+
+// ownApproval is the number of a tool's own approval. Others are indexes of the Spec's rules plus 1, and
+// 0 is no rule.
+const ownApproval = -1
+
+// ruleOf returns the rule of a number that applyRules has returned.
+func (s *State) ruleOf(number int, tool agent.ToolSpec) (rule agent.Rule) {
+	switch {
+	case number > 0 && number <= len(s.Spec.Rules):
+		return s.Spec.Rules[number-1]
+	case number == ownApproval && tool.Approval != nil:
+		return tool.Approval.Rule()
+	}
+	return rule
 }
 
 // openApprovals opens a request for each call that needs an approval or is carried out by

@@ -28,23 +28,53 @@ func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string
 	return q, ""
 }
 
+// askInCall lets a call wait for what its tool asks in the middle of it.
+func (s *step) askInCall(i int, q agent.ToolQuestion) {
+	if q.Until != nil {
+		s.waitInCall(i, q)
+		return
+	}
+	s.askPerson(i, q)
+}
+
 // askPerson opens a request for what a tool asks in the middle of its call.
 func (s *step) askPerson(i int, q agent.ToolQuestion) {
-	c := s.Calls.List[i]
+	c, p := s.Calls.List[i], s.Spec.AnswerTimeouts
+	if q.Timeouts != nil {
+		p = *q.Timeouts
+	}
 	r := agent.Request{
 		Type: agent.RequestQuestion, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}
-	o := Request{Request: r, CallID: c.ID, RetryCall: true, ToolState: q.State}.sized(q.Text)
+	if q.Timeouts != nil && p.Deadline > 0 { // the Spec's default is counted with the Spec
+		r.Default = p.Default
+	}
+	o := Request{Request: r, CallID: c.ID, RetryCall: true, ToolState: q.State, Name: q.Name, QuestionDigest: q.Digest, MustFit: q.MustFit}.sized(q.Text)
 	if !s.mayKeep(i, o) {
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
 		return
 	}
-	s.Calls.awaitRequest(i, s.openRequest(o, s.Spec.AnswerTimeouts, agent.InitiatorSelf, "tool"))
+	s.Calls.awaitRequest(i, s.openRequest(o, p, agent.InitiatorSelf, "tool"))
+}
+
+// waitInCall lets a running step of a flow wait for an event or a time, in the middle of its call. It
+// is called again with what came.
+func (s *step) waitInCall(i int, q agent.ToolQuestion) {
+	size := conditionsJSONLen(*q.Until) + jsonLen(q.Name) + digestJSONLen(q.Digest)
+	switch {
+	case !s.isFlow(): // Call.Ask refuses it, and here is the last door
+		s.setResult(i, agent.CallFailed, "Not finished: it would wait for an event or a time, and only a step of a flow can.")
+	case size+s.Calls.List[i].Size-callFrame-ownWords > s.space():
+		s.setResult(i, agent.CallFailed, "Not finished: it would wait for something, and more would wait than can be kept.")
+	default:
+		s.Calls.awaitEvent(i, &Park{Conditions: absolute(*q.Until, s.now()), Size: size, Again: true, Name: q.Name, Digest: q.Digest}, s.At)
+		s.changed = true
+	}
 }
 
 // retryCall makes the call of a tool's question pending again, with the answer.
 func (s *step) retryCall(r Request, a agent.ToolAnswer) {
-	a.State = r.ToolState
+	a.State, a.Name, a.Digest = r.ToolState, r.Name, r.QuestionDigest
 	s.Calls.answer(s.Calls.find(r.CallID), a)
 }
 
@@ -54,11 +84,7 @@ const maxAnswers = 256 << 10
 
 // mayAnswer refuses an answer that would be too long for the call that asked.
 func (s *step) mayAnswer(r Request, d decision) error {
-	size := 0
-	for _, a := range s.Calls.List[s.Calls.find(r.CallID)].Answers {
-		size += len(a.Text) + len(a.Data)
-	}
-	path := "text"
+	size, path := answersSize(s.Calls.List[s.Calls.find(r.CallID)]), "text"
 	switch {
 	case d.reject != nil:
 		size, path = size+len(d.reject.Reason), "reason"

@@ -97,7 +97,10 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "result":
 		in := ToolReturned{Result: drawResult(t, s), Artifacts: rapid.SampledFrom([][]agent.File{nil, nil, {contentFile(s.Session, "a", "1"), contentFile("other", "b", "1")}, {contentFile(s.Session, "a", "2")}}).Draw(t, "artifacts")}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
-			in.Question = &agent.ToolQuestion{Text: "Which?"}
+			in.Question = &agent.ToolQuestion{Text: "Which?", Choices: []string{"y"}, MustFit: rapid.Bool().Draw(t, "must fit")}
+			if rapid.IntRange(0, 2).Draw(t, "waits") == 0 {
+				in.Question = &agent.ToolQuestion{Text: "wait", Until: &agent.Conditions{After: agent.Duration(time.Hour), Event: &agent.EventCondition{Topic: "t"}}}
+			}
 		}
 		return in
 	}

@@ -94,6 +94,8 @@ type Failure struct {
 	Final bool `json:"final,omitempty"`
 	// Reported is what the model said with [agent.ReturnUnableTool].
 	Reported Unable `json:"reported,omitzero"`
+	// AtOnce means that the handoff is made of what the run knows: no sub-agent is waited for.
+	AtOnce bool `json:"at_once,omitempty"`
 }
 
 // of returns the handoff of a run that fails.
@@ -101,6 +103,9 @@ func (f *Failure) of(h agent.Handoff) agent.Handoff {
 	h.Status, h.Rationale, h.Blockers, h.NextSteps = agent.StatusFailed, f.Reported.Rationale, f.Reported.Blockers, f.Reported.NextSteps
 	if h.Rationale == "" {
 		h.Rationale = fmt.Sprintf("The run met a failure of kind %s, and the agent's recovery hands off.", f.Kind)
+		if f.AtOnce {
+			h.Rationale = fmt.Sprintf("The run met a failure of kind %s.", f.Kind)
+		}
 	}
 	if len(h.Blockers) == 0 {
 		h.Blockers = []string{f.Error.Message}
@@ -145,12 +150,21 @@ func readUnable(raw json.RawMessage) (u Unable) {
 // said all, or may use no more.
 var silentHandoffs = []agent.FailureKind{agent.FailureRefusal, agent.FailureProvider, agent.FailureUnable, agent.FailureLimitTokens, agent.FailureLimitCost}
 
+// unsaidHandoffs are the kinds after which a run hands off at once if the Spec's recovery does not
+// name them.
+var unsaidHandoffs = []agent.FailureKind{agent.FailureRefusal, agent.FailureProvider}
+
 // recover does what the Spec's recovery says about a failure. It reports false if that names
 // nothing: then the caller does the default. tool is the tool that fails, if one does. The turn is
 // over, or its calls have not begun. Only the time limit also comes while the model is asked.
 func (s *step) recover(kind agent.FailureKind, tool string, err *agent.Error) bool {
 	r, named := s.Spec.Recovery[kind]
-	if !named || s.End.Stopping != nil || s.outcomeDecided() {
+	return named && s.recoverBy(r, kind, tool, err)
+}
+
+// recoverBy is recover with a remedy that the Spec need not name.
+func (s *step) recoverBy(r agent.Remedy, kind agent.FailureKind, tool string, err *agent.Error) bool {
+	if s.End.Stopping != nil || s.outcomeDecided() {
 		return false
 	}
 	// At the time limit the call is still in flight: whatever ends the run cancels and charges it.
@@ -176,7 +190,11 @@ func (s *step) recoverFirst(kind agent.FailureKind, err *agent.Error) bool {
 
 // recoverOrFail is the end of a failure for which nothing is left to try.
 func (s *step) recoverOrFail(kind agent.FailureKind, err *agent.Error) {
-	if !s.recover(kind, "", err) {
+	switch {
+	case s.recover(kind, "", err):
+	case slices.Contains(unsaidHandoffs, kind) && s.End.Stopping == nil && !s.outcomeDecided():
+		s.handOffAtOnce(Failure{Kind: kind, Error: err, AtOnce: true})
+	default:
 		s.failUnlessStopping(err)
 	}
 }
@@ -262,14 +280,19 @@ func (s *step) askAbout(kind agent.FailureKind, err *agent.Error) {
 // finalizeGrace is how long a run may take for its last reply and its handoff.
 const finalizeGrace = agent.Duration(45 * time.Second)
 
-// handOff ends the run as a stop does, with a handoff. But it fails, with the failure's error.
-func (s *step) handOff(f Failure) {
+// bounded returns the failure's error as the State keeps it.
+func (f Failure) bounded() *agent.Error {
 	e := *f.Error
 	e.Message, e.Path, e.Err, e.Charges = fit(e.Message, maxReason), fit(e.Path, maxName), nil, nil
-	f.Error = &e
+	return &e
+}
+
+// handOff ends the run as a stop does, with a handoff. But it fails, with the failure's error.
+func (s *step) handOff(f Failure) {
+	f.Error = f.bounded()
 	s.resumed = agent.Resumed{Cause: agent.InitiatorPolicy}
 	o := agent.StopCommand{Deadline: defaultDeadline}
-	o.Reason = string(e.Code)
+	o.Reason = string(f.Error.Code)
 	if f.Final {
 		o.Deadline = finalizeGrace
 	}
@@ -278,4 +301,20 @@ func (s *step) handOff(f Failure) {
 		return
 	}
 	s.End.failed(f)
+}
+
+// handOffAtOnce fails the run with a handoff of what it knows now. It costs no call and no wait:
+// nobody asked for the handoff, so the end is as quick as without it, and it cancels the sub-agents.
+func (s *step) handOffAtOnce(f Failure) {
+	if s.Turn.Phase == TurnAsking {
+		s.Turn.end()
+	}
+	f.Error = f.bounded()
+	s.resumed = agent.Resumed{Cause: agent.InitiatorPolicy}
+	s.End.startStop(agent.StopCommand{Reason: string(f.Error.Code)}, s.At)
+	for _, r := range s.Requests.Open {
+		s.End.addClosedRequest(s.wireRequest(r))
+	}
+	s.End.failed(f)
+	s.makeHandoff()
 }

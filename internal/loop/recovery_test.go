@@ -177,3 +177,36 @@ func TestWordsOfRecovery(t *testing.T) {
 	s = stateAfter(t, "begin go", `opened {`+texts+`,"recovery":{"tool_error":{"do":"correct"}},"toolset":[{"name":"add"}]}`, "calls add {}", "result t1.1 failed no")
 	require.Contains(t, noted(s), "Hm: the tool add failed; its result says why")
 }
+
+// A refusal and a provider's failure leave a handoff, though the agent names no recovery. The failure is
+// the one that it was before: status, code and reason (PA-45, PA-48, PA-71).
+func TestAHandoffThatNobodyNamed(t *testing.T) {
+	refused := `replies {"finish":"content_filter","parts":[{"type":"text","text":"I will not."}]}`
+	for last, code := range map[string]agent.Code{refused: agent.CodeRefusal, "fails provider_auth": agent.CodeProviderAuth, "fails provider_error": agent.CodeProviderError} {
+		s := stateAfter(t, "begin go", `opened {"toolset":[{"name":"add"}]}`, "calls add {}", "result t1.1 ok 1", last)
+		h := (&step{State: s}).knownHandoff()
+		require.Equal(t, agent.StatusFailed, h.Status)
+		require.Equal(t, string(code), h.Reason)
+		require.Len(t, h.Blockers, 1, code)
+		require.Equal(t, "add: 1 of 1 calls succeeded", h.Done[0].What)
+		require.NotContains(t, h.Rationale, "recovery", "the agent names none")
+
+		s = stateAfter(t, "begin go", `opened {"toolset":[{"name":"add"}]}`, "calls add {}", "result t1.1 ok 1", last, "handoff-made what is known")
+		require.NotNil(t, s.End.Outcome.Handoff)
+		require.Equal(t, agent.StatusFailed, s.End.Outcome.Status)
+		require.Equal(t, string(code), s.End.Outcome.Reason)
+		require.ErrorIs(t, s.End.Outcome.Err(), code)
+		require.Nil(t, s.End.Stopping, "nobody stopped the run")
+	}
+}
+
+// A parent's model reads the last text and the error of a child that failed, not the handoff's words.
+func TestAFailedChildKeepsItsText(t *testing.T) {
+	o := agent.Outcome{Status: agent.StatusFailed, Text: "I will not.", Error: agent.Errorf(agent.CodeRefusal, "refused"), Handoff: &agent.Handoff{Summary: "The agent failed.", SummarizedBy: agent.SummarizedByRule}}
+	require.Equal(t, "I will not.", childAnswerOf(&o).Text)
+	kept := (&step{}).keptOutcome(Child{}, &o, nil)
+	require.Equal(t, "I will not.", kept.Text)
+	require.Nil(t, kept.Handoff)
+	o.Handoff.SummarizedBy = agent.SummarizedByModel
+	require.Equal(t, "The agent failed.", childAnswerOf(&o).Text)
+}

@@ -16,8 +16,8 @@ func (s *step) modelReplied(in ModelReplied) {
 	r := in.Reply
 	// First: a reply that is dropped below was paid too.
 	s.chargeReply(r)
-	// The activity stopped for a hold that is removed already. Its usage is charged, and the
-	// call is made again.
+	// Not justified: the hold that stopped the activity is removed already, so the call is made
+	// again. Its usage is charged above.
 	if r.Finish == wire.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
 		s.recordOutdated(*r.Hold)
 		s.askAgain()
@@ -306,17 +306,14 @@ func (s *step) takeSummary(text string, files []agent.Part, c *agent.Compaction,
 }
 
 // compactionReplied continues the turn whose conversation was too long. The turn ends if
-// the summary was cancelled, if a limit is used up, or if the history is nearly full.
+// the summary was cancelled, under a hold or a stop, if a limit is used up, or if the history is
+// nearly full. A whole summary is kept all the same: it is paid, and the next call needs it.
 func (s *step) compactionReplied(text string, files []agent.Part, c *agent.Compaction, cancelled bool) {
-	if cancelled || s.End.Stopping != nil || s.Holds.any() {
-		s.recordTurnEnd()
-		return
-	}
-	if c != nil {
+	if c != nil && !cancelled {
 		s.compacted(text, files, c)
 	}
 	// The summary has used tokens too. The rule for limits applies only between turns.
-	if s.exhaustedLimit() != nil || s.historyForbidsCalls() {
+	if cancelled || s.End.Stopping != nil || s.Holds.any() || s.exhaustedLimit() != nil || s.historyForbidsCalls() {
 		s.recordTurnEnd()
 		return
 	}

@@ -28,6 +28,10 @@ type Request struct {
 	// ToolState is what the tool keeps with its question. The call gets it back with the
 	// answer.
 	ToolState json.RawMessage `json:"tool_state,omitempty"`
+	// Name, QuestionDigest and MustFit are those of the tool's question.
+	Name           string `json:"name,omitempty"`
+	QuestionDigest string `json:"question_digest,omitempty"`
+	MustFit        bool   `json:"must_fit,omitempty"`
 	// Size is the request's length in JSON at most.
 	Size int `json:"size,omitempty"`
 }
@@ -72,7 +76,7 @@ func (r Requests) size() (n int) {
 // did not write. The arguments of its call do not count: the call has them.
 func (r Request) sized(words string) Request {
 	r.Size = requestFrame + jsonLen(words) + jsonLen(r.Context) + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
-		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session)
+		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session) + jsonLen(r.Name) + digestJSONLen(r.QuestionDigest)
 	return r
 }
 

@@ -25,6 +25,7 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	if r.Status == agent.CallUnknown && s.generates(c) {
 		r.Status, r.Text, r.Size, bytes = agent.CallSkipped, "Not finished: the model's reply did not come.", 0, 0
 	}
+	s.keepAnswers(c, r.Status)
 	most := maxResults
 	if !s.isFlow() { // the results of a turn become one message; a flow's are recorded as they come
 		most /= len(s.Calls.List)
@@ -109,6 +110,10 @@ func countsSince(t, before agent.ToolCount) agent.ToolCount {
 // the charges alone.
 func (s *step) toolReturned(in ToolReturned) error {
 	r := in.Result
+	if s.SuspensionHooks.has(r.Call) {
+		s.hookReturned(in)
+		return nil
+	}
 	i := s.Calls.findRunning(r.Call)
 	if i < 0 {
 		return s.chargeLateResult(in)
@@ -134,7 +139,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 	case in.Question != nil && s.Calls.List[i].Dropped:
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked, since "+reasonDropped+".")
 	case in.Question != nil && s.End.Stopping == nil:
-		s.askPerson(i, *in.Question)
+		s.askInCall(i, *in.Question)
 	case in.Question != nil:
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:

@@ -58,6 +58,7 @@ func (s *step) resume(o agent.ResumeCommand) error {
 		s.summarizeFirst()
 	}
 	if said {
+		s.resumed.Mode = agent.ResumedMessage
 		s.steer(message)
 	}
 	return nil

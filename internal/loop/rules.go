@@ -18,6 +18,9 @@ type rule struct {
 // rules are tried in this order after every input. The first that applies is carried out,
 // and then they are tried from the top again, until none applies. docs/loop.md lists them.
 var rules = []rule{
+	{"drop a hook that nobody needs any more",
+		"a hook around a suspension or a resume works, and what it was asked about is decided otherwise: a stop, an end, an interrupt, a parent's hold, or the suspension is over. A resume that waits for it is refused",
+		(*step).hookIsMoot, (*step).dropHook},
 	{"wake a parked run when what it waits for has come",
 		"parked, neither held nor stopped, and what the run waits for has come. For an idle daemon that is any message or event",
 		(*step).mayUnpark, (*step).unpark},
@@ -36,11 +39,14 @@ var rules = []rule{
 	{"take the verdict of a check",
 		"working, and the call of a check has its result",
 		(*step).hasVerdict, (*step).takeVerdict},
+	{"make the next check of the turn's calls",
+		"working, the turn's calls wait for `hooks.before_calls`, and neither a hold nor a reason to wait is there",
+		(*step).mayCheckCalls, (*step).checkCalls},
 	{"begin the next call that may begin",
 		"working, and nothing prevents a pending call (see the next table)",
 		func(s *step) bool { return s.awaitsCalls() && s.nextCall() >= 0 }, (*step).beginCall},
 	{"end the turn when every call is done",
-		"working, and every call has its result",
+		"working, no flow, and every call has its result",
 		func(s *step) bool { return !s.isFlow() && s.awaitsCalls() && s.Calls.done() }, (*step).endCalls},
 	{"cancel what is in flight when the history is nearly full",
 		"something is in flight, and the history is over 40,000 events or 30 MB. Neither a grace nor a stop is in progress. Begins a grace of 5 seconds",
@@ -51,13 +57,18 @@ var rules = []rule{
 	{"seal the log before a new execution",
 		"continuing, and the tail is not stored. After the first seal, a tail of few short events may go along",
 		func(s *step) bool { return s.Phase == RunContinuing && s.Log.mustSealToContinue() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
+	{"merge, keep or drop the workspace of a run that ends",
+		"ending, a run with a workspace of its own. Every sub-agent has ended or had 10 seconds for it",
+		(*step).mayEndWorkspace, (*step).endWorkspace},
 	{"seal the log of a run that ends",
-		"ending, and the tail is not stored",
-		func(s *step) bool { return s.Phase == RunEnding && s.Log.hasUnsealed() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
+		"ending, and the tail is not stored. A workspace of the run's own has ended",
+		func(s *step) bool {
+			return s.Phase == RunEnding && !s.Workspace.open() && s.Log.hasUnsealed() && s.Log.canSeal()
+		}, func(s *step) { s.seal(true) }},
 	{"end when all is stored and every sub-agent has ended",
 		"ending, all is stored, and every sub-agent has ended or had 10 seconds for it",
 		func(s *step) bool {
-			return s.Phase == RunEnding && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
+			return s.Phase == RunEnding && !s.Workspace.open() && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
 		}, (*step).ended},
 
 	{"make the handoff when the sub-agents have drained",
@@ -66,7 +77,7 @@ var rules = []rule{
 			return s.Phase == RunDraining && (!s.Children.anyNotEnded() || s.End.Stopping.over(s.At))
 		}, (*step).makeHandoff},
 	{"summarize, drain and make the handoff after a stop",
-		"ready, and a stop is in progress. If the run has taken a turn, the model is asked for a summary. Then the run waits for sub-agents that have not ended. After the deadline it only makes the handoff",
+		"ready, and a stop is in progress. If the run is no flow and has taken a turn, the model is asked for a summary. Then the run waits for sub-agents that have not ended. After the deadline it only makes the handoff",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
 	{"skip a call that is too long for a suspended run, or for a new execution",
 		"the run can rest. The pending calls have more bytes than a suspended run may store. A suspension is open, or a new execution is due",
@@ -89,6 +100,13 @@ var rules = []rule{
 	{"make the next check of an answer",
 		"ready, an answer waits for its checks, no reason to wait, no stop. A message that waits drops the answer instead",
 		(*step).mayVerify, (*step).verifyNext},
+	{"make the next check of the task",
+		"as \"begin the next turn\", the run has had no turn, and `hooks.before_run` has not accepted its task yet",
+		(*step).mayCheckTask, (*step).checkTask},
+	// Above the limits: a hook may extend one.
+	{"call the next hook of a turn",
+		"as \"begin the next turn\", and the last turn waits for `hooks.after_turn`",
+		(*step).mayCallHook, func(s *step) { s.makeCheck(agent.PointAfterTurn, s.Hooks.Next) }},
 	{"move the adaptive limit",
 		"ready, no reason to wait, an agent with `limits.adaptive`. The limit is used up and the last turn did something that extends it, or two turns in a row did not and it shrinks",
 		func(s *step) bool { return s.mayBeginTurn() && s.adaptiveMove() != nil }, (*step).moveLimit},
@@ -145,8 +163,11 @@ var rules = []rule{
 		func(s *step) bool { return s.maySuspend() && s.idling() && s.canRest() }, func(s *step) {
 			s.openSuspension(agent.InitiatorSelf, causeIdle, "")
 		}},
+	{"call the next hook of a suspension or a resume",
+		"no such hook works. A person's pause or a park is about to suspend the run; or the run is at rest, that is stored, and not all hooks were told; or a resume waits for its hooks; or the run was resumed, and not all hooks were told",
+		func(s *step) bool { _, _, ok := s.nextHook(); return ok }, (*step).callNextHook},
 	{"suspend when nothing is in flight",
-		"a suspension is open, and the run can rest",
+		"a suspension is open, and the run can rest. No hook has to allow it",
 		(*step).comesToRestNow, (*step).suspend},
 	{"withdraw the status suspended until the suspension is stored",
 		"the run reported `suspended` without the store, since an ancestor's hold was the only reason, and now there is another one",
@@ -155,9 +176,9 @@ var rules = []rule{
 		"at rest, and `run.suspended` is not stored. It does not apply while continuing, or if an ancestor's hold is the only reason",
 		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"show that the run is suspended, or what it waits for now",
-		"at rest and stored, and listings do not show it yet",
+		"at rest and stored, and listings do not show it yet. No hook is asked, and all were told",
 		func(s *step) bool {
-			return s.isAtRest() && s.stored() && (!s.Suspensions.published() || s.changed)
+			return s.isAtRest() && s.stored() && (!s.Suspensions.published() || s.changed) && !s.SuspensionHooks.asked() && !s.mustTellSuspension()
 		}, (*step).publishSuspension},
 	{"show what a running flow asks and waits for",
 		"a flow that is not suspended has opened or closed a request or a wait",
@@ -175,7 +196,7 @@ var rules = []rule{
 	{"carry the state over to a new execution",
 		"continuing, and nothing is left that must be sealed",
 		func(s *step) bool {
-			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.SealingSeq == 0 && !s.Log.mustSealToContinue()
+			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.SealingSeq == 0 && !s.Log.mustSealToContinue() && !s.SuspensionHooks.asked()
 		}, (*step).continueAsNew},
 }
 
@@ -212,7 +233,7 @@ func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase
 // mayBeginTurn reports whether the next turn may begin. It does not look at limits and the
 // store.
 func (s *step) mayBeginTurn() bool {
-	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution()
+	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy()
 }
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.
@@ -223,7 +244,7 @@ func (s *step) maySuspend() bool {
 // comesToRestNow reports whether the last call of a run with an open suspension has come
 // back.
 func (s *step) comesToRestNow() bool {
-	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.outcomeDecided() && s.canRest()
+	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.outcomeDecided() && s.canRest() && !s.mustAsk()
 }
 
 // isAtRest reports whether the run is at rest in an open suspension.
@@ -255,6 +276,8 @@ func (s *step) newExecutionDue() bool {
 // calls must wait for the next execution. needsChildEvents checks the children.
 func (s *step) mayContinueAsNew() bool {
 	switch {
+	case s.SuspensionHooks.asked(): // the new execution would miss what the hook says
+		return false
 	case s.ready():
 		return true
 	case s.awaitsCalls():

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -18,7 +19,11 @@ type RunReport struct {
 // lists are bounded.
 const reportSpace = 14 << 10
 
+// decisionSpace is what the verdicts in a report take at most, for an agent with checks.
+const decisionSpace = maxDecisions * (maxDecisionReasoning + maxDecisionStep + 224)
+
 func (r RunReport) clone() RunReport {
+	r.JudgeDecisions = slices.Clone(r.JudgeDecisions)
 	r.Iterations, r.Events, r.StallWarnings = slices.Clone(r.Iterations), slices.Clone(r.Events), slices.Clone(r.StallWarnings)
 	return r
 }
@@ -28,6 +33,10 @@ const (
 	maxIterations    = 50
 	maxStallWarnings = 20
 	maxEventTypes    = 64
+	maxDecisions     = 16
+	// Bytes of JSON.
+	maxDecisionReasoning = 512
+	maxDecisionStep      = 256
 )
 
 // note counts an event.
@@ -42,6 +51,8 @@ func (r *RunReport) note(e agent.Event) {
 		return
 	case e.Type == agent.EventModelRetried:
 		r.RetriedReplies++
+	case e.Type == agent.EventCheckDone && e.Check.Verdict != nil:
+		r.noteVerdict(e.Turn, *e.Check)
 	}
 	if last < 0 {
 		return
@@ -56,6 +67,17 @@ func (r *RunReport) note(e agent.Event) {
 		i.ToolCount++
 	case e.Message != nil && e.Message.Role == agent.RoleAssistant:
 		i.ProseChars += utf8.RuneCountInString(e.Message.Text())
+	}
+}
+
+// noteVerdict keeps the verdict of a check.
+func (r *RunReport) noteVerdict(turn int, u agent.CheckUpdate) {
+	r.JudgeDecisions = append(r.JudgeDecisions, agent.JudgeDecision{
+		Iteration: turn, Check: u.Name, Verdict: u.Verdict.Decision, Trigger: u.Point, JudgeDurationMS: time.Duration(u.Duration).Milliseconds(),
+		Reasoning: fit(u.Verdict.Reasoning, maxDecisionReasoning), NextStep: fit(u.Verdict.NextStep, maxDecisionStep),
+	})
+	if len(r.JudgeDecisions) > maxDecisions {
+		r.JudgeDecisions, r.JudgeDecisionsLeft = r.JudgeDecisions[1:], r.JudgeDecisionsLeft+1
 	}
 }
 
@@ -112,5 +134,9 @@ func (s *step) report() *agent.RunReport {
 		return nil
 	}
 	r := s.RunReport.clone().RunReport
+	r.ToolsMode = agent.ToolsNative
+	if s.Spec.TextCalls == agent.TextCallsAllow || s.Spec.TextCalls == agent.TextCallsAllowOnce {
+		r.ToolsMode = agent.ToolsNativeAndText
+	}
 	return &r
 }

@@ -17,6 +17,12 @@ func redactedArguments(arguments json.RawMessage, tool agent.ToolSpec) json.RawM
 	})
 }
 
+// Redacted returns the arguments of a call of a tool without the tool's secrets.
+func Redacted(arguments json.RawMessage, spec *agent.Spec, tool string) json.RawMessage {
+	t, _ := spec.Tool(tool)
+	return redactedArguments(arguments, t)
+}
+
 // unredacted puts the model's secrets back into arguments that a person edited without
 // seeing them.
 func unredacted(edited, original json.RawMessage, tool agent.ToolSpec) json.RawMessage {

@@ -48,23 +48,24 @@ const (
 
 // Frames are what a value takes in JSON beside its texts: names of fields, numbers, times.
 const (
-	messageFrame = 320
-	partFrame    = 48
-	fileFrame    = 176 // with the digest
-	callFrame    = 700 // with a remark, and that the result is cut
-	requestFrame = 640 // with the run
-	childFrame   = 240
-	noteFrame    = 160  // of a suspension
-	outsideFrame = 224  // of a [agent.TemporalCall]
-	outcomeFrame = 1180 // with the usage, that of the tree, and the reason
-	verbFrame    = 96
-	receiptFrame = 24
-	digestFrame  = 17 // of a verb, a message or an event with an id
-	lineFrame    = 512
-	ownWords     = 1 << 10 // the runtime's words in a message or a result
-	maxReason    = 1 << 10
-	maxWhy       = 512 // why a child failed
-	maxBy        = 256 * escaped
+	messageFrame   = 320
+	partFrame      = 48
+	fileFrame      = 176 // with the digest
+	callFrame      = 700 // with a remark, and that the result is cut
+	requestFrame   = 640 // with the run
+	childFrame     = 240
+	noteFrame      = 160  // of a suspension
+	outsideFrame   = 224  // of a [agent.TemporalCall]
+	outcomeFrame   = 1180 // with the usage, that of the tree, and the reason
+	verbFrame      = 96
+	receiptFrame   = 24
+	workspaceFrame = 1200 // of a child's, without its paths
+	digestFrame    = 17   // of a verb, a message or an event with an id
+	lineFrame      = 512
+	ownWords       = 1 << 10 // the runtime's words in a message or a result
+	maxReason      = 1 << 10
+	maxWhy         = 512 // why a child failed
+	maxBy          = 256 * escaped
 )
 
 // jsonLen returns how long a text is in JSON at most, without its quotes.
@@ -152,7 +153,7 @@ func fit[T ~string](text T, most int) T {
 
 // space returns how many bytes of JSON may still wait for somebody.
 func (s *State) space() int {
-	n := waitShare - s.Messages.PendingSize - s.Messages.EmittedSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize() - s.Checks.size() - changesJSONLen(s.Flow.StateChanges)
+	n := waitShare - s.Messages.PendingSize - s.Messages.EmittedSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize() - s.Checks.size() - s.Hooks.size() - s.SuspensionHooks.size() - changesJSONLen(s.Flow.StateChanges) - s.Flow.answersSize()
 	// No pending call begins now, so the state keeps their arguments.
 	if s.Suspensions.atRest() || s.Phase == RunContinuing {
 		n -= s.Calls.pendingSize()

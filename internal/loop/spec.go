@@ -10,6 +10,7 @@ import (
 // descriptions and schemas. The state keeps it so; the log has the whole Spec.
 func withoutTexts(s agent.Spec) agent.Spec {
 	s.Instructions, s.Description, s.ClientTools = "", "", nil
+	s.InheritedReminders, s.Workspace = nil, nil // Parent has them
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {
 		s.Rules[i].Arguments = nil
@@ -18,14 +19,12 @@ func withoutTexts(s agent.Spec) agent.Spec {
 	for i := range s.Skillset {
 		s.Skillset[i].Description, s.Skillset[i].WhenToUse, s.Skillset[i].Paths = "", "", nil
 	}
-	s.Verify.Checks = slices.Clone(s.Verify.Checks)
-	for i := range s.Verify.Checks { // tasks stay: the run itself gives them to agents
-		k := &s.Verify.Checks[i]
+	s.EditChecks(func(_ agent.CheckPoint, _ int, k *agent.Check) { // tasks stay: the run itself gives them to agents
 		k.Arguments, k.Command = nil, fit(k.Command, maxName)
 		if k.Judge != nil {
 			k.Judge = &agent.Judge{Model: k.Judge.Model}
 		}
-	}
+	})
 	tools := make([]agent.ToolSpec, len(s.Toolset))
 	for i, t := range s.Toolset {
 		t.Description, t.Input = "", nil

@@ -107,11 +107,11 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	return s.takeHoldsAbove(o)
 }
 
-// boundedOrder returns an order within the bounds of an operator's verbs. A resume's reason
-// is a message for the model, which has a bound of its own.
+// boundedOrder returns an order within the bounds of an operator's verbs (signals/check.go): it may be
+// forged. A resume's reason is a message for the model, which has a bound of its own.
 func boundedOrder(o wire.ParentOrder) wire.ParentOrder {
-	const longest = agent.Duration(time.Hour)
-	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, longest), min(o.Deadline, longest)
+	const maxGrace, maxDeadline = agent.Duration(time.Minute), agent.Duration(time.Hour)
+	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, maxGrace), min(o.Deadline, maxDeadline)
 	if o.Verb != agent.VerbResume {
 		o.Reason = fit(o.Reason, maxReason)
 	}
@@ -200,7 +200,8 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 }
 
 // justified reports whether an activity was right to stop for a hold: the hold is new, or
-// the run is held or ending.
+// the run is held or ending. If neither is so, the hold is removed already, and the call is made
+// again.
 func (s *step) justified(h agent.HoldRef) bool {
 	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Grace != nil
 }

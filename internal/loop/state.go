@@ -33,6 +33,7 @@ type State struct {
 	Adaptive Adaptive `json:"adaptive,omitzero"`
 	Calls    Calls    `json:"calls,omitzero"`
 	Checks   Checks   `json:"checks,omitzero"`
+	Hooks    Hooks    `json:"hooks,omitzero"`
 	Flow     Flow     `json:"flow,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
@@ -43,12 +44,16 @@ type State struct {
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	Skills    Skills    `json:"skills,omitzero"`
 	Notebook  Notebook  `json:"notebook,omitzero"`
+	Progress  Progress  `json:"progress,omitzero"`
 	RunReport RunReport `json:"run_report,omitzero"`
+	Workspace Workspace `json:"workspace,omitzero"`
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`
 	Park        *Park       `json:"park,omitempty"` // nil while the run is not parked
 	Suspensions Suspensions `json:"suspensions"`
+	// SuspensionHooks is zero unless the Spec names hooks around suspensions.
+	SuspensionHooks SuspensionHooks `json:"suspension_hooks,omitzero"`
 
 	Parent   Parent   `json:"parent,omitzero"`
 	Children Children `json:"children,omitzero"`
@@ -62,8 +67,9 @@ type State struct {
 	TraceSegment agent.TraceSegment `json:"trace_segment,omitzero"`
 }
 
-// clone returns a state whose slices and pointers can be changed without changing s.
-func (s State) clone() State {
+// unshare replaces the slices and pointers of s by copies, which can be changed without changing the
+// state from which s was copied.
+func (s *State) unshare() {
 	// It does not copy Log: appendEvent takes care of its tail, which may be long.
 	s.Calls = s.Calls.clone()
 	s.Recovery = s.Recovery.clone()
@@ -71,6 +77,7 @@ func (s State) clone() State {
 	s.Loops = s.Loops.clone()
 	s.Adaptive = s.Adaptive.clone()
 	s.Checks = s.Checks.clone()
+	s.Hooks = s.Hooks.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
 	s.Messages = s.Messages.clone()
@@ -78,10 +85,10 @@ func (s State) clone() State {
 	s.Children = s.Children.clone()
 	s.Ledger = s.Ledger.clone()
 	s.Suspensions = s.Suspensions.clone()
+	s.SuspensionHooks = s.SuspensionHooks.clone()
 	s.Park = copied(s.Park)
 	s.End = s.End.clone()
 	s.RunReport = s.RunReport.clone()
-	return s
 }
 
 func copied[T any](p *T) *T {

@@ -19,7 +19,7 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 
 // take handles one input: a part changes the state, and then the rules are carried out.
 func take(s State, m Moment, in Input) (*step, error) {
-	st := &step{State: s.clone(), Moment: m}
+	st := newStep(s, m)
 	// First: the time until now belongs to the state before the input. setClock below may stop
 	// the clock, and the time would be lost.
 	st.Budget.advanceClock(m.At)
@@ -48,12 +48,21 @@ type step struct {
 	verbID     string
 	verbDigest string
 	verbEffect agent.Effect
+	// answersFor is the id of the verb if it came with an earlier step, whose sender waits.
+	answersFor string
 	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
 	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
 	continuedAsNew bool
+}
+
+// newStep begins a step that leaves s as it is.
+func newStep(s State, m Moment) *step {
+	st := &step{State: s, Moment: m}
+	st.unshare()
+	return st
 }
 
 func (s *step) do(effects ...Effect) { s.effects = append(s.effects, effects...) }
@@ -121,7 +130,7 @@ func (s *step) receive(in Input) error {
 	case ParentChecked:
 		return s.parentChecked(in)
 	}
-	return agent.Errorf(agent.CodeInternal, "the machine knows no input %T", in)
+	return s.takeWorkspace(in)
 }
 
 // expect handles an input that is taken in one phase alone.

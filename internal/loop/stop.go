@@ -60,6 +60,9 @@ func (e *End) failed(f Failure) {
 	e.Stopping.SummaryAsked = slices.Contains(silentHandoffs, f.Kind)
 }
 
+// dropStop ends a stop that only made a handoff.
+func (e *End) dropStop() { e.Stopping = nil }
+
 // addNotMade keeps a call that was approved and not made.
 func (e *End) addNotMade(i agent.WorkItem) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
 
@@ -195,10 +198,13 @@ func (s *step) summarizeAndDrain() {
 	s.useProposal()
 	p := s.End.Stopping
 	late := p.over(s.At)
+	// Own turns: a fork's numbers go on, and it may end before a turn of its own, while
+	// hooks.before_run looks at its task.
+	asks := !p.SummaryAsked && s.ownTurns() > 0 && !late && !s.isFlow()
 	switch {
-	case !p.SummaryAsked && s.Turn.N > 0 && !late && !s.isFlow() && p.Failure != nil && p.Failure.Final:
+	case asks && p.Failure != nil && p.Failure.Final:
 		s.summarize(SummaryFinal)
-	case !p.SummaryAsked && s.Turn.N > 0 && !late && !s.isFlow():
+	case asks:
 		s.summarize(SummaryForHandoff)
 	case s.Children.anyNotEnded() && !late:
 		s.enterPhase(RunDraining)
@@ -216,6 +222,9 @@ func (s *step) makeHandoff() {
 // handoffMade ends the run with its handoff.
 func (s *step) handoffMade(h agent.Handoff) {
 	if f := s.End.Stopping.Failure; f != nil {
+		if f.AtOnce { // the run was not stopped: it ends as one that fails
+			s.End.dropStop()
+		}
 		s.end(agent.StatusFailed, string(f.Error.Code), func(o *agent.Outcome) { o.Text, o.Error, o.Handoff = s.Turn.Text, s.withRun(f.Error), &h })
 		return
 	}

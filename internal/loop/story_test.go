@@ -56,6 +56,7 @@ type player struct {
 	wrong error // why the last input was refused; nil if it was taken
 	// estimates are those of the calls that were asked for, by call.
 	estimates map[string]agent.Charge
+	watch     func(before State, m Moment, in Input, done *step) // sees each step that is taken; it may be nil
 	out       strings.Builder
 }
 
@@ -118,6 +119,9 @@ func (p *player) step(in Input) {
 		require.Empty(p.t, effects)
 		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)
 		return
+	}
+	if p.watch != nil {
+		p.watch(before, m, in, done)
 	}
 	next, effects := done.State, done.effects
 	p.state = next
@@ -313,6 +317,18 @@ func (p *player) input(verb, rest string) Input {
 		return ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Question: &agent.ToolQuestion{
 			Text: text, Choices: []string{"red", "blue"}, State: json.RawMessage(kept),
 		}}
+	case "asks-for": // with a deadline of the question's own
+		after, rest, _ := strings.Cut(rest, " ")
+		in := p.input("asks", rest).(ToolReturned)
+		d, err := time.ParseDuration(after)
+		require.NoError(p.t, err)
+		in.Question.Timeouts = &agent.AnswerTimeouts{Deadline: agent.Duration(d)}
+		return in
+	case "waits": // a flow's step, in the middle of its call
+		call, until, _ := strings.Cut(rest, " ")
+		in := ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Question: &agent.ToolQuestion{Text: "wait", Name: "w", Until: &agent.Conditions{}}}
+		p.decode(until, in.Question.Until)
+		return in
 	case "sealed":
 		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.SealingSeq), Seq: p.state.Log.SealingSeq}
 	case "not-sealed":
@@ -334,6 +350,13 @@ func (p *player) input(verb, rest string) Input {
 		start := &wire.ChildStart{}
 		p.decode(rest, start)
 		return Begin{Session: "s/a-1", Run: "r", ChildStart: start, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
+	case "made": // the run's own workspace
+		return WorkspaceMade{}
+	case "not-made":
+		return WorkspaceMade{Err: agent.Errorf(agent.CodeInvalidInput, "no repository")}
+	case "workspace-ended": // its result, and its branch
+		f := append(strings.Fields(rest), "")
+		return WorkspaceEnded{Outcome: agent.WorkspaceOutcome{Result: agent.WorkspaceResult(f[0]), Branch: f[1]}}
 	case "child-started":
 		return ChildStarted{Session: rest, Run: "run of " + rest}
 	case "child-refused":
@@ -364,13 +387,15 @@ func (p *player) input(verb, rest string) Input {
 	return p.said(verb, rest)
 }
 
-// said reads a verb and its payload; "@id" before the payload is the verb's id,
+// said reads a verb and its payload; "update" before the payload says how it came, "@id" is the verb's id,
 // "+ana:q-1" an approver who proved to be one.
 func (p *player) said(verb, rest string) Input {
 	said := CommandReceived{}
 	for {
 		word, more, _ := strings.Cut(rest, " ")
 		switch {
+		case word == "update": // and no signal: its sender waits for the answer
+			said.PolicyChecked = true
 		case strings.HasPrefix(word, "@"):
 			said.ID = word[1:]
 		case strings.HasPrefix(word, "+"):

@@ -31,6 +31,11 @@ type OpenSuspension struct {
 	Reason         string          `json:"reason,omitempty"`
 	Turn           int             `json:"turn"`
 	At             time.Time       `json:"at"`
+	// Allowed counts the hooks that have allowed the suspension, and Told those that were told of it.
+	Allowed int `json:"allowed,omitempty"`
+	Told    int `json:"told,omitempty"`
+	// Settled means that no hook may deny it any more: the parent's model has ordered it, too.
+	Settled bool `json:"settled,omitempty"`
 }
 
 func (r Suspensions) clone() Suspensions {
@@ -79,6 +84,16 @@ func (r *Suspensions) markContinuedAsNew() {
 	}
 }
 
+// allow counts a hook that allows the suspension, maybe for another reason. told counts one that was
+// told of it. settle lets no hook deny it.
+func (r *Suspensions) allow(reason string) {
+	r.Open.Allowed++
+	r.Open.Reason = firstOf(reason, r.Open.Reason)
+}
+
+func (r *Suspensions) told()   { r.Open.Told++ }
+func (r *Suspensions) settle() { r.Open.Settled = true }
+
 // restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }
 
@@ -114,6 +129,8 @@ func (s *step) hasReason() bool { return s.End.Stopping == nil && len(s.reasons(
 // held too.
 func (s *step) canRest() bool {
 	switch {
+	case s.SuspensionHooks.busy():
+		return false
 	case s.Phase == RunContinuing || s.ready():
 		return true
 	case s.Phase == RunActive && s.Turn.Phase == TurnWorking:
@@ -128,6 +145,7 @@ func (s *step) suspend() {
 	s.Suspensions.Open.AtRest, s.Suspensions.Since = true, s.At
 	s.record(agent.Event{Type: agent.EventRunSuspended, Suspension: s.Suspension()})
 	s.Suspensions.Open.Seq = s.Log.Seq
+	s.SuspensionHooks.suspended()
 	s.Parent.scheduleCheck()
 }
 
@@ -159,6 +177,7 @@ func (s *step) onlyHeldByAncestor() bool {
 // written.
 func (s *step) closeSuspension() {
 	id, rested := s.Suspensions.Open.ID, s.Suspensions.atRest()
+	was := s.hookSuspension()
 	s.Suspensions.close(s.At)
 	// Without run.suspended in the log there is nothing to resume.
 	if !rested {
@@ -166,9 +185,25 @@ func (s *step) closeSuspension() {
 	}
 	s.Suspensions.Since = s.At
 	r := s.resumed
-	r.Suspension = id
+	r.Suspension, r.Mode, r.Checkpoint, r.Turn = id, s.resumeMode(r), s.Turn.checkpointID(), s.Turn.N
 	s.record(agent.Event{Type: agent.EventRunResumed, Resumed: &r})
+	s.tellResume(was, r)
 	s.reportResumedToParent()
 	s.changed = false
 	s.do(Publish{})
+}
+
+// resumeMode returns what the run continues with.
+func (s *step) resumeMode(r agent.Resumed) agent.ResumeMode {
+	switch {
+	case s.End.Stopping != nil:
+		return agent.ResumedStop
+	case r.Mode != "":
+		return r.Mode
+	case r.Cause == agent.InitiatorTimeout:
+		return agent.ResumedTimeout
+	case r.Event != "":
+		return agent.ResumedEvent
+	}
+	return agent.ResumedContinue
 }

@@ -16,6 +16,7 @@ func refusal(verb string) CommandRefused {
 // States that continue from the same one have each their own log.
 func TestLogsPart(t *testing.T) {
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a"}})
+	d.step(refusal("first"))
 	for cap(d.state.Log.Tail) < len(d.state.Log.Tail)+2 { // until there is room for both behind it
 		d.step(refusal("first"))
 	}

@@ -22,6 +22,12 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AwaitResumptionTool) {
 		tools = append(tools, described(parkTool, spec, agent.TextAwaitResumption))
 	}
+	if slices.Contains(spec.Tools, agent.WaitForUserTool) {
+		tools = append(tools, described(waitForUserTool, spec, agent.TextWaitForUser))
+	}
+	if slices.Contains(spec.Tools, agent.ReportProgressTool) {
+		tools = append(tools, described(progressTool, spec, agent.TextReportProgress))
+	}
 	if len(spec.Skillset) > 0 {
 		tools = append(tools, skillTool)
 	}
@@ -152,3 +158,9 @@ var (
 	// What it calls is in the step's options.
 	temporalTool = agent.ToolSpec{Name: agent.TemporalTool, Executor: agent.ExecutorRuntime, Description: "Calls an activity or a workflow of the namespace."}
 )
+
+// hasOwnTool reports whether a tool is the run's own here, and not a worker's of the same name.
+func (s *State) hasOwnTool(name string) bool {
+	tool, ok := s.Spec.Tool(name)
+	return ok && tool.Executor == agent.ExecutorRuntime
+}

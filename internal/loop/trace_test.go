@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -45,8 +46,14 @@ func awaited(v *agent.Suspension) (text string) {
 
 func describeCheck(c agent.CheckUpdate) string {
 	text := fmt.Sprintf(" %s %s %s by %s", c.Call, c.Point, c.Name, c.Tool)
+	if c.Skipped {
+		text += ": skipped, " + string(c.Reason)
+	}
 	if c.Status != "" {
 		text += fmt.Sprintf(": %s in %s", c.Status, c.Duration)
+	}
+	if d := c.Decision; d != nil {
+		text += fmt.Sprintf(", decides %s %q", d.Action, d.Reason)
 	}
 	if v := c.Verdict; v != nil {
 		text += fmt.Sprintf(", %s %q", v.Decision, oneLine(v.Reasoning))
@@ -83,7 +90,11 @@ func describe(e agent.Event) string {
 		}
 		return b.String()
 	case e.Call != nil:
-		return " " + strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", e.Call.Call, e.Call.Step, e.Call.Tool, e.Call.Status)), " ")
+		text := " " + strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", e.Call.Call, e.Call.Step, e.Call.Tool, e.Call.Status)), " ")
+		if l := e.Call.Lifecycle; l != nil {
+			text += fmt.Sprintf(" by %s (%s) %s %q %s", l.By, l.Initiator, l.Children, l.Reason, l.Conditions)
+		}
+		return text
 	case e.Check != nil:
 		return describeCheck(*e.Check)
 	case e.Snapshot != nil:
@@ -139,6 +150,8 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s version %d, by %s", e.Artifact.Name, e.Artifact.Version, e.Artifact.Call)
 	case e.Notebook != nil:
 		return fmt.Sprintf(" version %d, by %s", e.Notebook.Version, e.Notebook.Call)
+	case e.Progress != nil:
+		return fmt.Sprintf(" %q, %d of %d done, replace %t", e.Progress.Message, e.Progress.Done(), len(e.Progress.Entries), e.Progress.Replace)
 	case e.Forked != nil:
 		return fmt.Sprintf(" %s of %s", e.Forked.Checkpoint, e.Forked.Run)
 	case e.Migrated != nil:
@@ -206,6 +219,10 @@ func effectText(e Effect) string {
 		if e.Note != "" {
 			text += ", noting " + strconv.Quote(oneLine(e.Note))
 		}
+		if e.Next != nil {
+			raw, _ := json.Marshal(e.Next)
+			text += ", with " + string(raw)
+		}
 		if e.Skip > 0 {
 			text += fmt.Sprintf(", without the first %d of the models", e.Skip)
 		}
@@ -218,6 +235,9 @@ func effectText(e Effect) string {
 			return fmt.Sprintf("call %s %s with %s", e.Call, e.Tool, e.Arguments)
 		}
 		text := fmt.Sprintf("call %s %s", e.Call, e.Tool)
+		if e.Check != nil && len(e.Check.Subject) > 0 {
+			text += " about " + string(e.Check.Subject)
+		}
 		if e.Check != nil && e.Check.Answer != "" {
 			text += ", which looks at " + e.Check.Answer
 		}
@@ -302,6 +322,12 @@ func effectText(e Effect) string {
 		}
 		return fmt.Sprintf("make handoff%s, the model said %q%s", children, e.SummaryText, left)
 	case Acknowledge:
+		if e.For != "" {
+			if e.Err != nil {
+				return fmt.Sprintf("answer %s: refused %s: %s", e.For, e.Err.Code, e.Err)
+			}
+			return fmt.Sprintf("answer %s: %s, %s", e.For, e.Ack.Effect, e.Ack.Status)
+		}
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
 		return "open " + e.Agent
@@ -316,6 +342,10 @@ func effectText(e Effect) string {
 		return text
 	case List:
 		return "list " + strings.Join(e.Sources, ", ")
+	case MakeWorkspace:
+		return strings.TrimSpace(fmt.Sprintf("make %s %s %s", e.Kind, e.Name, e.Base))
+	case EndWorkspace:
+		return fmt.Sprintf("%s %s %s", e.AtEnd, e.Kind, e.Name)
 	}
 	return words(strings.TrimPrefix(fmt.Sprintf("%T", e), "loop."))
 }

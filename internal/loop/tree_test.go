@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type grove struct {
 	extended int
 	allowed  int64 // tokens that the root's limit allows by now
 	turns    int64 // model calls that it allows by now
+	cost     int64 // micro-dollars that it allows by now: a token costs one
 	used     int64 // tokens that models have counted
 	peak     int
 	history  []string
@@ -52,15 +54,17 @@ func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grove{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ask: rapid.Bool().Draw(t, "ask")}
 		g.limits = agent.Limits{OwnTurns: 30, Agents: rapid.IntRange(1, 12).Draw(t, "agents"), Depth: rapid.IntRange(1, 4).Draw(t, "depth")}
-		switch rapid.IntRange(0, 2).Draw(t, "which") {
+		switch rapid.IntRange(0, 3).Draw(t, "which") {
 		case 0:
 			g.limits.Tokens = rapid.Int64Range(1, 1500).Draw(t, "tokens")
 		case 1:
 			g.limits.Turns = rapid.IntRange(1, 25).Draw(t, "turns")
+		case 2:
+			g.limits.CostUSD = agent.USD(rapid.Int64Range(1, 1500).Draw(t, "cost"))
 		default:
 			g.limits.Tokens, g.limits.Turns = rapid.Int64Range(1, 1500).Draw(t, "tokens"), rapid.IntRange(1, 25).Draw(t, "turns")
 		}
-		g.allowed, g.turns = g.limits.Tokens, int64(g.limits.Turns)
+		g.allowed, g.turns, g.cost = g.limits.Tokens, int64(g.limits.Turns), int64(g.limits.CostUSD)
 		root := g.plant(nil, "s", nil, agent.Limits{}, false)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			g.anything()
@@ -170,6 +174,7 @@ func (g *grove) lift() bool {
 				g.extended++
 				g.allowed = r.state.budgetView().used(wire.ResourceTokens) + g.limits.Tokens
 				g.turns = r.state.budgetView().used(wire.ResourceTurns) + int64(g.limits.Turns)
+				g.cost = r.state.budgetView().used(wire.ResourceCost) + int64(g.limits.CostUSD)
 			}
 			g.say(r, agent.AnswerCommand{Request: q.ID, Choice: &choice})
 			return true
@@ -227,6 +232,7 @@ func (g *grove) check() {
 	turns := int64(0)
 	for _, r := range g.runs {
 		turns += int64(r.state.Turn.N)
+		require.LessOrEqual(g.t, strings.Count(r.state.Session, "/"), g.limits.Depth, "depth")
 	}
 	require.LessOrEqual(g.t, len(g.runs)-1, g.limits.Agents)
 	if g.limits.Turns > 0 {
@@ -234,6 +240,9 @@ func (g *grove) check() {
 	}
 	if g.limits.Tokens > 0 {
 		require.LessOrEqual(g.t, g.used, g.allowed+int64(g.peak)*groveReply, "tokens: %s", g.stands())
+	}
+	if g.limits.CostUSD > 0 {
+		require.LessOrEqual(g.t, g.used, g.cost+int64(g.peak)*groveReply, "cost: %s", g.stands())
 	}
 }
 
@@ -316,7 +325,7 @@ func (g *grove) look(session string) Input {
 }
 
 func (g *grove) spec(r *tree) *agent.Spec {
-	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Agents: []agent.SubAgent{{Agent: "a"}}}, Toolset: []agent.ToolSpec{{Name: "add"}}}
+	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Agents: []agent.SubAgent{{Agent: "a"}}}, Price: agent.Price{Input: agent.Dollar}, Toolset: []agent.ToolSpec{{Name: "add"}}}
 	if r.parent == nil {
 		spec.Limits = g.limits
 		if g.ask {

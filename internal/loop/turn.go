@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -21,12 +22,17 @@ type Turn struct {
 	// returned. A cancelled call adds an event to the log, so the call after it has a higher one.
 	Asked  time.Time `json:"asked,omitzero"`
 	AskSeq int64     `json:"ask_seq,omitempty"`
+	// Checkpoint is the event of the run's newest checkpoint; zero before its first turn.
+	Checkpoint int64 `json:"checkpoint,omitempty"`
 	// Delay is until when the provider is not asked; nil if the call in flight was not
 	// delayed.
 	Delay *agent.Delay `json:"delay,omitempty"`
 	// Summary is what the last requested summary is for.
 	Summary Summary `json:"summary,omitempty"`
 	Text    string  `json:"text,omitempty"` // the beginning of the model's last text
+	// TextBefore means that Text was said before the task that a daemon has now. It is kept only for
+	// daemons that a judge may end while they repeat themselves.
+	TextBefore bool `json:"text_before,omitempty"`
 
 	// Nudged counts replies in a row without a tool call, and Retried useless replies in a
 	// row. Repaired counts answers that missed the output's schema; they need not follow one
@@ -58,7 +64,16 @@ const maxDelay = 1 << 10
 type Repeat struct {
 	Digest string `json:"digest"`
 	Count  int    `json:"count"`
+	// Replies is in how many replies in a row the model asked for the call.
+	Replies int `json:"replies,omitempty"`
+	// Made is in how many replies in a row the call was made, and Vetoed means that a check has vetoed it
+	// in this turn. After a veto Made counts from zero.
+	Made   int  `json:"made,omitempty"`
+	Vetoed bool `json:"vetoed,omitempty"`
 }
+
+// repeated returns how many calls of a reply, its last ones, ask for the repeated call.
+func (r Repeat) repeated(calls int) int { return min(r.Count, calls) }
 
 // Summary is what a summary is for.
 type Summary string
@@ -114,8 +129,19 @@ func (t *Turn) end() {
 func (t *Turn) setText(text string) {
 	t.Retried = 0
 	if text != "" {
-		t.Text = excerpt.Of(text, bytesWithin(text, maxLast), len(text))
+		t.Text, t.TextBefore = excerpt.Of(text, bytesWithin(text, maxLast), len(text)), false
 	}
+}
+
+// newTask notes that the last text is about an earlier task.
+func (t *Turn) newTask() { t.TextBefore = t.Text != "" }
+
+// textOfTask returns the last text, if the model has written it for the task that it has.
+func (t Turn) textOfTask() string {
+	if t.TextBefore {
+		return ""
+	}
+	return t.Text
 }
 
 // countUseless counts a useless reply, and reports whether to ask again: a second one in a row
@@ -142,13 +168,30 @@ func (t *Turn) repair(most int) (again bool) {
 	return t.Repaired <= most
 }
 
-// countRepeat counts a call by its digest, and returns how many equal calls came in a row.
-func (t *Turn) countRepeat(digest string) int {
+// countRepeat counts a reply's i-th call by its digest, and returns how many equal calls came in a row.
+func (t *Turn) countRepeat(i int, digest string) int {
 	if t.Repeat.Digest != digest {
-		t.Repeat = Repeat{Digest: digest}
+		t.Repeat = Repeat{Digest: digest, Replies: 1}
+	} else if i == 0 {
+		t.Repeat.Replies++
 	}
 	t.Repeat.Count++
 	return t.Repeat.Count
+}
+
+// vetoRepeat notes that a check has vetoed the turn's calls.
+func (t *Turn) vetoRepeat() { t.Repeat.Vetoed = true }
+
+// countMade counts whether the turn, which is over, has made the repeated call.
+func (t *Turn) countMade(calls []Call) {
+	r := &t.Repeat
+	last := calls[len(calls)-r.repeated(len(calls)):]
+	switch {
+	case r.Vetoed:
+		r.Made, r.Vetoed = 0, false
+	case slices.ContainsFunc(last, Call.wasStarted):
+		r.Made++
+	}
 }
 
 // resetCounts forgets all failures that could end the run.
@@ -169,8 +212,12 @@ func (t *Turn) setForceFit() { t.ForceFit = true }
 func (s *step) nextTurn() {
 	s.deliver(false)
 	s.startAdaptiveTurn()
+	s.Hooks.startTurn(len(s.Spec.ChecksAt(agent.PointAfterTurn)) > 0)
 	s.Turn.next()
 	s.Budget.startTurn()
+	if s.ownTurns() == 1 { // the one before the run's first turn; a summary before it has one, too
+		s.Turn.passCheckpoint(s.Log.Seq)
+	}
 	s.record(agent.Event{Type: agent.EventTurnStarted})
 	if s.isFlow() {
 		s.askFlow()
@@ -184,7 +231,7 @@ func (s *step) nextTurn() {
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
 	s.Budget.modelCalled()
-	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit, Skills: s.skillOrder()})
+	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit, Skills: s.skillOrder(), Next: s.Hooks.NextTurn})
 }
 
 // summarize asks the model for a summary, without tools. It counts as no turn.
@@ -201,7 +248,22 @@ func (s *step) summarize(what Summary) {
 // recordTurnEnd records turn.ended with the turn's checkpoint. It does not change the
 // phase; [Turn.end] does.
 func (s *step) recordTurnEnd() {
+	if s.Turn.Phase != TurnSummarizing { // a summary is no turn
+		s.Hooks.turnOver()
+	}
 	s.record(agent.Event{Type: agent.EventTurnEnded, Snapshot: s.checkpoint()})
+	s.Turn.passCheckpoint(s.Log.Seq)
+}
+
+// passCheckpoint remembers the run's newest checkpoint.
+func (t *Turn) passCheckpoint(seq int64) { t.Checkpoint = seq }
+
+// checkpointID returns the run's newest checkpoint; empty before its first turn.
+func (t Turn) checkpointID() string {
+	if t.Checkpoint == 0 {
+		return ""
+	}
+	return agent.CheckpointID(t.Checkpoint)
 }
 
 // checkpoint returns what a fork from here needs beside the log.

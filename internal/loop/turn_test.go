@@ -41,5 +41,8 @@ func TestATurnCountsInARow(t *testing.T) {
 	require.Equal(t, []bool{true, false}, []bool{turn.nudge(1), turn.nudge(1)})
 	turn.acted()
 	require.True(t, turn.nudge(1))
-	require.Equal(t, []int{1, 2, 1}, []int{turn.countRepeat("a"), turn.countRepeat("a"), turn.countRepeat("b")})
+	require.Equal(t, []int{1, 2, 1}, []int{turn.countRepeat(0, "a"), turn.countRepeat(1, "a"), turn.countRepeat(0, "b")})
+	turn.countRepeat(0, "b")
+	turn.countRepeat(1, "b")
+	require.Equal(t, Repeat{Digest: "b", Count: 3, Replies: 2}, turn.Repeat)
 }

@@ -76,6 +76,7 @@ func (s *step) checkForm(r wire.Reply) *agent.Error {
 	text, how := agent.Message{Parts: r.Parts}.Text(), ""
 	if r.TextCalls {
 		s.Turn.countTextCalls()
+		s.Hooks.noteTextCalls()
 		s.noteTextCalls(r)
 	}
 	switch {
@@ -167,7 +168,7 @@ func (s *step) answered(r wire.Reply, text string) {
 func (s *step) stopsAfter() *Call {
 	for _, c := range slices.Backward(s.Calls.List) {
 		if slices.Contains(s.Spec.StopAfter, c.Tool) && c.Result.Status == agent.CallOK {
-			return &c
+			return copied(&c)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Verbs is the part that knows the processed verbs, so that a repeated one changes nothing.
@@ -110,7 +111,7 @@ func (s *step) commandReceived(in CommandReceived) error {
 	p, known := s.Verbs.find(in.ID)
 	// Before every check: the first answer stays true, whatever the run has come to.
 	if known && p.Digest == sum {
-		s.do(Acknowledge{s.ack(p)})
+		s.do(Acknowledge{Ack: s.ack(p)})
 		return nil
 	}
 	s.verb, s.verbID, s.verbDigest, s.verbEffect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted
@@ -169,6 +170,18 @@ func (s *step) useToken(p Proof, verb agent.Verb) error {
 	return nil
 }
 
+// releaseToken makes a token good again that a verb has used, and returns it.
+func (v *Verbs) releaseToken(nonce string) (was UsedToken) {
+	v.UsedTokens = slices.DeleteFunc(slices.Clone(v.UsedTokens), func(t UsedToken) bool {
+		if nonce == "" || t.Nonce != nonce {
+			return false
+		}
+		was = t
+		return true
+	})
+	return was
+}
+
 // checkPolicy refuses a verb that the run's policy binds, unless its worker has checked it:
 // a signal can't prove who sent it. The worker's decision holds also when its policy
 // changes.
@@ -219,7 +232,7 @@ func (s *step) execute(in CommandReceived) error {
 		if err := s.checkAge(s.resumeBy()); err != nil {
 			return err
 		}
-		return s.resume(c)
+		return s.resumeByHooks(c, in)
 	case agent.StopCommand:
 		return s.stop(c)
 	case agent.CancelCommand:
@@ -316,14 +329,18 @@ func (s *step) already() error { s.verbEffect = agent.EffectAlready; return nil 
 
 // refusedVerb records a verb that came as a signal and was refused.
 func (s *step) refusedVerb(in CommandRefused) error {
-	why := *in.Err
+	s.showRefused(in.Verb, *in.Err)
+	return nil
+}
+
+// showRefused shows in status and log that a signal was refused.
+func (s *step) showRefused(verb string, why agent.Error) {
 	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
-	r := agent.RefusedVerb{Verb: fit(in.Verb, maxName), How: "signal", At: s.now(), Error: &why}
+	r := agent.RefusedVerb{Verb: fit(verb, maxName), How: "signal", At: s.now(), Error: &why}
 	s.Verbs.refused(r)
 	if s.Phase != RunEnded { // the log is complete by then, so only the status shows it
 		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})
 	}
-	return nil
 }
 
 // acknowledge answers the verb of this step, and remembers the answer.
@@ -336,7 +353,26 @@ func (s *step) acknowledge() {
 		p.Suspension = s.Suspensions.Open.ID
 	}
 	s.Verbs.remember(p)
-	s.do(Acknowledge{s.ack(p)})
+	ack := s.ack(p)
+	// Not in p: what is kept for repeated ids stays small.
+	if s.verb == agent.VerbPause || s.verb == agent.VerbInterrupt {
+		ack.Hold = s.ackHold()
+	}
+	s.do(Acknowledge{Ack: ack, For: s.answersFor})
+}
+
+// ackHold returns the run's own hold, for the answer to a hold. The suspension may have begun for
+// another reason, such as a question: then its initiator is another one.
+func (s *step) ackHold() *agent.AckHold {
+	v, h := s.Suspension(), s.Holds.own()
+	if v == nil || h == nil {
+		return nil
+	}
+	by := agent.InitiatorOperator
+	if slices.Contains([]string{string(agent.VerbPause), string(agent.VerbInterrupt), string(h.Code)}, v.Cause) {
+		by = v.Initiator
+	}
+	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: by, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
 }
 
 func (s *step) ack(p ProcessedVerb) agent.Ack {

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,4 +95,43 @@ func TestATokenIsSpentOnce(t *testing.T) {
 	full, err = say(full, agent.PauseCommand{}, "n-1", time.Hour)
 	require.NoError(t, err)
 	require.Len(t, full.Verbs.UsedTokens, maxUsedTokens)
+}
+
+// The answer to a hold says kind, initiator, who, why and since when. A later hold hears of the one
+// that stands, and a run that rests for another reason names both. What is kept for repeated ids has
+// none of it (HL-09, HL-10).
+func TestHoldsAreAnsweredWithTheHold(t *testing.T) {
+	said := func(s State, c agent.Command, id string) (State, *agent.AckHold) {
+		next, effects, err := Step(s, Moment{At: s.Origin.Started.Add(time.Minute), Revision: Revision}, CommandReceived{Command: c, ID: id})
+		require.NoError(t, err)
+		for _, e := range effects {
+			if a, ok := e.(Acknowledge); ok {
+				return next, a.Ack.Hold
+			}
+		}
+		require.Fail(t, "no answer")
+		return State{}, nil
+	}
+	pause := func(by, reason string) agent.Command {
+		return agent.PauseCommand{CommandHeader: agent.CommandHeader{By: by}, Reason: reason}
+	}
+	long := strings.Repeat("é", 500)
+	s := played(t, "begin go", `opened {}`).state
+	at := s.Origin.Started.Add(time.Minute)
+	held, hold := said(s, pause("ana", long), "p-1")
+	first := agent.AckHold{Kind: agent.SuspensionHeld, Initiator: agent.InitiatorOperator, Verb: agent.VerbPause, By: "ana", Reason: strings.Repeat("é", 119) + "…", Since: at}
+	require.Equal(t, first, *hold)
+	_, hold = said(held, pause("bo", "later"), "p-2")
+	require.Equal(t, first, *hold, "the first one stands")
+	_, hold = said(held, pause("ana", long), "p-1")
+	require.Nil(t, hold, "what is kept is small")
+	_, hold = said(held, agent.InterruptCommand{CommandHeader: agent.CommandHeader{By: "bo"}, Reason: "now"}, "p-3")
+	require.Equal(t, agent.AckHold{Kind: agent.SuspensionHeld, Initiator: agent.InitiatorOperator, Verb: agent.VerbInterrupt, By: "bo", Reason: "now", Since: at}, *hold)
+	resumed, hold := said(held, agent.ResumeCommand{}, "r-1")
+	require.Nil(t, hold)
+	require.Nil(t, resumed.Holds.own())
+
+	asked := played(t, "begin go", `opened {"tools":["ask_user"]}`, `calls ask_user {"question":"Where?"}`).state
+	_, hold = said(asked, pause("ana", "lunch"), "p-1")
+	require.Equal(t, agent.AckHold{Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorOperator, Verb: agent.VerbPause, By: "ana", Reason: "lunch", Since: at}, *hold)
 }

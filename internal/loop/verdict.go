@@ -16,8 +16,13 @@ func (s *step) checkReturned(r agent.ToolResult) {
 	if !at.Since.IsZero() {
 		u.Duration = agent.Duration(s.At.Sub(at.Since))
 	}
-	if r.Status == agent.CallOK || r.Status != agent.CallSkipped && s.End.Stopping == nil {
+	if at.Point == agent.PointAfterTurn {
+		u.Decision, u.Error = s.turnDecided(k, r)
+	} else if r.Status == agent.CallOK || r.Status != agent.CallSkipped && s.End.Stopping == nil {
 		v, wrong := verdictOf(k, r)
+		if v != nil {
+			v.Text = "" // only hooks around a suspension or a resume say other words
+		}
 		if v == nil {
 			s.Checks.failed(wrong)
 			v = failedVerdict(k, wrong)
@@ -52,6 +57,7 @@ func verdictOf(k agent.Check, r agent.ToolResult) (v *agent.Verdict, wrong strin
 	if err := json.Unmarshal(raw, v); err != nil || v.Decision == "" {
 		return nil, "what it said is no verdict"
 	}
+	v.Text, v.Skip = fit(v.Text, maxHookText), maySkip(k, v)
 	v.Reasoning, v.NextStep = fit(v.Reasoning, maxReasoning), fit(v.NextStep, maxReasoning)
 	v.Evidence = v.Evidence[:min(len(v.Evidence), maxEvidences)]
 	for i, e := range v.Evidence {
@@ -85,28 +91,70 @@ func (s *step) hasVerdict() bool {
 func (s *step) takeVerdict() {
 	k, at := s.currentCheck(), s.Checks.end()
 	s.Calls.removeCheck(at.Call)
-	s.Turn.end()
-	switch v := at.Verdict; {
-	case s.End.Stopping != nil:
-		s.takeVerdictAtEnd(v)
-	case v == nil && at.Failed != "":
+	if len(s.Calls.List) == 0 { // it was made between two turns
+		s.Turn.end()
+	}
+	if at.Verdict == nil && at.Decision == nil && at.Failed != "" && s.End.Stopping == nil {
 		s.holdForLostWorkers(agent.Errorf(agent.CodeToolFailed, "the check %s could not be made: %s", k.Name, at.Failed))
-	case v == nil: // it was cut off: the rules make it again
-	case v.Decision == agent.DecisionVeto:
-		s.vetoed(k, at)
-	case s.Checks.accepted(len(s.Spec.Verify.Checks)):
-		s.verified()
+	}
+	switch at.Point {
+	case agent.PointVerify:
+		s.takeVerdictOnAnswer(k, at)
+	case agent.PointBeforeRun:
+		s.takeVerdictOnTask(k, at)
+	case agent.PointBeforeCalls:
+		s.takeVerdictOnCalls(k, at)
+	case agent.PointStalled:
+		s.takeVerdictOnStall(k, at)
+	case agent.PointAfterTurn:
+		s.takeDecision(k, at)
 	}
 }
 
+// takeVerdictOnAnswer does what a verdict on the answer that waits asks for.
+func (s *step) takeVerdictOnAnswer(k agent.Check, at CurrentCheck) {
+	switch v := at.Verdict; {
+	case s.End.Stopping != nil:
+		s.takeVerdictAtEnd(k, v)
+	case v == nil: // it was cut off, or failed and the run is held: the rules make it again
+	case v.Decision == agent.DecisionVeto:
+		s.countAsked(k)
+		s.vetoed(k, at)
+	default:
+		if s.acceptedBy(k, *v) {
+			s.verified()
+		}
+	}
+}
+
+// acceptedBy notes that a check accepts the answer, and reports whether it was the last one.
+func (s *step) acceptedBy(k agent.Check, v agent.Verdict) (all bool) {
+	checks := s.Spec.ChecksAt(agent.PointVerify)
+	s.countAsked(k)
+	s.Checks.skipLater(skippedBy(v, checks))
+	return s.Checks.accepted(len(checks))
+}
+
 // takeVerdictAtEnd takes a verdict while the run ends. A run that hands off at a limit completes after
-// all, if its last check accepts. Else the handoff is made: [step.useProposal] takes the text of an
-// answer that was not vetoed. After a stop no verdict counts.
-func (s *step) takeVerdictAtEnd(v *agent.Verdict) {
+// all, if its last check accepts, or each check behind it is skipped. Else the handoff is made:
+// [step.useProposal] takes the text of an answer that was not vetoed. After a stop no verdict counts.
+func (s *step) takeVerdictAtEnd(k agent.Check, v *agent.Verdict) {
 	switch {
 	case s.End.Stopping.Failure == nil || v != nil && v.Decision != agent.DecisionAccept:
 		s.Checks.dropProposal()
-	case v != nil && s.Checks.accepted(len(s.Spec.Verify.Checks)) && s.daemon() == nil && !s.messagesWait():
+		return
+	case v == nil:
+		return
+	}
+	all, ends := s.acceptedBy(k, *v), s.daemon() == nil && !s.messagesWait()
+	for ends && !all {
+		why := s.skipsNext()
+		if why == "" {
+			return
+		}
+		all = s.skipCheck(why)
+	}
+	if ends {
 		s.completeWith(*s.Checks.Proposal)
 	}
 }
@@ -140,8 +188,13 @@ func (s *step) verified() {
 func (s *step) vetoed(k agent.Check, at CurrentCheck) {
 	v := *at.Verdict
 	s.noteVeto()
-	if s.Checks.vetoed(s.Spec.Verify.Max) {
-		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, quote(firstOf(v.Reasoning, v.NextStep, k.FeedbackFallback))))
+	capped := s.Checks.vetoed(s.Spec.Verify.Max)
+	switch why := quote(firstOf(v.Reasoning, v.NextStep, k.FeedbackFallback)); {
+	case k.Max > 0 && s.Checks.vetoedBy(at.Index, k):
+		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the check %s has vetoed the answer %d times, as often as its max allows; the last time: %s", k.Name, k.Max, why))
+		return
+	case capped:
+		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, why))
 		return
 	}
 	m := agent.TextMessage(agent.RoleUser, feedback(k, v))
@@ -172,7 +225,12 @@ func verdictSize(v agent.Verdict) int {
 
 // feedback returns what the model reads after a veto.
 func feedback(k agent.Check, v agent.Verdict) string {
-	said := []string{fmt.Sprintf("Your answer was not accepted by the check %s.", k.Name)}
+	return fmt.Sprintf("Your answer was not accepted by the check %s.\n\n%s\n\nGo on with the task, and then answer again.", k.Name, vetoText(k, v))
+}
+
+// vetoText returns what a veto says.
+func vetoText(k agent.Check, v agent.Verdict) string {
+	var said []string
 	if v.Reasoning == "" && v.NextStep == "" {
 		v.Reasoning = firstOf(k.FeedbackFallback, "It gave no reason. Look again at what you were asked, and whether your work does it.")
 	}
@@ -185,7 +243,7 @@ func feedback(k agent.Check, v agent.Verdict) string {
 	if len(v.Evidence) > 0 {
 		said = append(said, "Evidence:\n- "+strings.Join(v.Evidence, "\n- "))
 	}
-	return strings.Join(append(said, "Go on with the task, and then answer again."), "\n\n")
+	return strings.Join(said, "\n\n")
 }
 
 // checkCount returns how the outcome counts the checks; nil if the agent has none.
@@ -193,7 +251,7 @@ func (s *State) checkCount() *agent.CheckCount {
 	if !s.verifies() {
 		return nil
 	}
-	n := &agent.CheckCount{Invocations: s.Checks.Invocations, Vetoes: s.Checks.Vetoes, CapReached: s.Checks.Capped}
+	n := &agent.CheckCount{Invocations: s.Checks.Invocations, Vetoes: s.Checks.Vetoes, CapReached: s.Checks.Capped, CapReachedBy: s.Checks.CappedBy}
 	if most := s.Spec.Verify.Max; most > 0 {
 		n.Max = &most
 	}

@@ -55,6 +55,23 @@ func TestACheckThatWaitsIsKeptInAFullState(t *testing.T) {
 	require.Contains(t, p.out.String(), `-> start s/c-2 of c: look`)
 }
 
+// A daemon that repeats itself has no answer before it has written one for the task that it has: the
+// checks would look at what it said about the task before, and complete the task with it.
+func TestAStalledDaemonHasNoAnswerToAnEarlierTask(t *testing.T) {
+	for said, want := range map[string]string{"": "", "Paying 2.": "Paying 2."} {
+		p := played(t, "begin go", `opened {"daemon":{},"toolset":[{"name":"add"}],"verify":{"checks":[{"name":"tests","tool":"run"},{"name":"rubric","judge":{"model":"j"},"cadence":{"when":"stalled"}}],"max":9},"judges":[{"model":"j","price":{"input":1,"output":2}}]}`,
+			"says Invoice 1 is paid.", `judged t1.check1 {} {"verdict":"accept"}`, "sealed", `send {"text":"Pay invoice 2"}`)
+		first := "calls add {}"
+		if said != "" {
+			first = `replies {"parts":[{"type":"text","text":"` + said + `"},{"type":"tool_call","call":{"tool":"add","arguments":{}}}]}`
+		}
+		p.lines(first, "result t2.1 ok 3", "calls add {}", "result t3.1 ok 3", "calls add {}")
+		p.line(fmt.Sprintf(`judged %s {} {"verdict":"accept"}`, p.state.Checks.Current.Call))
+		require.NotNil(t, p.state.Checks.Proposal)
+		require.Equal(t, want, p.state.Checks.Proposal.Text)
+	}
+}
+
 // What a veto counts in the log is what its author wrote. The runtime's own sentences count nothing: a
 // new wording would seal elsewhere in a replay.
 func TestTheRuntimesWordsInAVetoCountNothing(t *testing.T) {
@@ -69,5 +86,33 @@ func TestTheRuntimesWordsInAVetoCountNothing(t *testing.T) {
 		p.lines(said)
 		require.Equal(t, 1, p.state.Checks.Vetoes, said)
 		require.Equal(t, bytes, p.state.Budget.BytesSince-was, said)
+	}
+}
+
+// A verifying agent sees the whole task, with what came later, as a judge does: a daemon's is the event
+// that woke it. A run that continues another one has its task.
+func TestAVerifyingAgentSeesTheTask(t *testing.T) {
+	long := strings.Repeat("word ", 100) + "end"
+	const verify = `"verify":{"checks":[{"name":"review","agent":"b","task":"Look."}]}`
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a long task":   {[]string{"begin " + long, "opened {" + verify + "}", "says one"}, long + "\n\n"},
+		"a message":     {[]string{"begin go", "opened {" + verify + "}", `send {"text":"on"}`, "says one", "says two"}, "go\n\non\n\n"},
+		"after a veto":  {[]string{"begin go", "opened {" + verify + "}", "says one", "child-started s/b-1", `child-judges s/b-1 {"verdict":"veto","reasoning":"no"}`, "says two"}, "go\n\n"},
+		"an event":      {[]string{"begin go", `opened {"daemon":{},` + verify + "}", "says one", "child-started s/b-1", `child-judges s/b-1 {"verdict":"accept"}`, "sealed", `emit {"topic":"mail","payload":"rain"}`, "says two"}, "Event mail"},
+		"a fork":        {[]string{`started {"from":{"checkpoint":"c"}}`, "opened {" + verify + "}", `located {"Task":"go","Forked":{"checkpoint":"c"}}`, "says one"}, "go\n\n"},
+		"without agent": {[]string{"begin go", `opened {"verify":{"checks":[{"name":"tests","tool":"run"}]}}`, "says one"}, ""},
+	} {
+		p := played(t, tt.lines...)
+		if tt.want == "" {
+			require.Empty(t, p.state.Checks.Asked, "it costs nothing")
+			continue
+		}
+		require.NotNil(t, p.state.Checks.Current, name)
+		var task subAgentTask
+		require.NoError(t, json.Unmarshal(p.state.checkTask(p.state.currentCheck()), &task))
+		require.Contains(t, task.Context, "given this task:\n"+tt.want, name)
 	}
 }

@@ -33,8 +33,12 @@ func (s *State) View(now time.Time) agent.RunStatus {
 		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
 		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
+	v.SuspensionDenied = s.SuspensionHooks.Denied
 	if v.Suspension == nil && !s.outcomeDecided() {
 		v.Requests = s.wireRequests()
+	}
+	if p := s.Progress.Last; !p.IsZero() {
+		v.Progress = &p
 	}
 	if d := s.daemon(); d != nil {
 		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Emitted), Max: d.Queue}
@@ -64,8 +68,11 @@ func (s *State) listInFlight(now time.Time) []agent.InFlight {
 		doing = append(doing, agent.InFlight{Kind: agent.InFlightFlow, Name: s.agent(), Since: s.Turn.Asked})
 	case s.Phase == RunContinuing || s.Phase == RunEnding:
 		doing = append(doing, store)
-	case s.Suspensions.atRest() && !s.Suspensions.Open.Published:
+	case s.Suspensions.atRest() && !s.Suspensions.Open.Published && !s.SuspensionHooks.asked():
 		doing = append(doing, store)
+	}
+	if at := s.SuspensionHooks.Current; at != nil {
+		doing = append(doing, agent.InFlight{Kind: agent.InFlightTool, Call: at.Call, Name: s.currentHook().ToolName(), Since: at.Since})
 	}
 	for _, c := range s.Calls.List {
 		switch c.State {
@@ -89,9 +96,13 @@ func (s *State) Memo() agent.Memo {
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Suspensions.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
 		Tree: s.treeTally(), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()),
+		Progress: firstCharacters(s.Progress.Last.Line(), 120),
+	}
+	if s.Spec != nil && s.Parent.Start == nil {
+		m.Retention = s.Spec.Retention
 	}
 	if s.Phase == RunEnded {
-		m.Reason = s.End.Outcome.Reason
+		m.Reason, m.Workspace = s.End.Outcome.Reason, workspaceResult(s.End.Outcome)
 	}
 	if s.Suspensions.Open != nil && !s.outcomeDecided() {
 		m.Suspension, m.Reason = s.Suspensions.Open.ID, fit(s.Suspensions.Open.Reason, maxMemoReason)
@@ -103,7 +114,7 @@ func (s *State) Memo() agent.Memo {
 	}
 	// Whoever may list runs can read their memos.
 	if s.redacted() {
-		m.Task = ""
+		m.Task, m.Progress = "", ""
 		if !s.outcomeDecided() { // an end's reason is a word of the runtime's, or of who ended the run
 			m.Reason = ""
 		}
@@ -122,7 +133,7 @@ func (s *State) Suspension() *agent.Suspension {
 	}
 	why := s.reasons()
 	v := &agent.Suspension{
-		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Since: w.At, Holds: s.Holds.List,
+		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Checkpoint: s.Turn.checkpointID(), Since: w.At, Holds: s.Holds.List,
 		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(),
 	}
 	if w.AtRest {
@@ -202,10 +213,15 @@ func (s *State) Nodes() []agent.Node {
 	}
 	if !s.Status().Ended() {
 		own.Remaining = wire.BudgetOf(s.remainingBudget())
+	} else {
+		own.Workspace = workspaceResult(s.End.Outcome)
 	}
 	if open := s.Suspension(); open != nil {
 		note := wire.Summary(*open, s.redacted())
 		own.Suspension = &note
+	}
+	if !s.redacted() {
+		own.Progress = firstCharacters(s.Progress.Last.Line(), 120)
 	}
 	if b := s.Parent.Start; b != nil {
 		own.Parent, own.Depth = b.Parent.Session, b.Depth
@@ -214,7 +230,7 @@ func (s *State) Nodes() []agent.Node {
 	for _, c := range s.Children.List {
 		n := agent.Node{
 			Session: c.Session, Run: c.Run, Parent: s.Session, Agent: c.Agent, Depth: own.Depth + 1,
-			Status: c.Status, Suspension: c.Suspension, AsOf: c.AsOf.UTC().Format(time.RFC3339),
+			Status: c.Status, Suspension: c.Suspension, AsOf: c.AsOf.UTC().Format(time.RFC3339), Workspace: workspaceResult(c.Outcome),
 		}
 		if i := s.Ledger.find(c.Session); i >= 0 {
 			a := s.Ledger.Accounts[i]

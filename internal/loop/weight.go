@@ -34,8 +34,15 @@ func weight(e agent.Event) int {
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
 	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "":
 		n += verdictSize(*e.Check.Verdict)
+	case e.Check != nil && e.Check.Decision != nil:
+		n += len(e.Check.Decision.Reason) + len(e.Check.Decision.Message)
 	case e.Notebook != nil:
 		n += notebookSize(*e.Notebook)
+	case e.Progress != nil:
+		n += len(e.Progress.Message)
+		for _, one := range e.Progress.Entries {
+			n += len(one.Text)
+		}
 	case e.Request != nil:
 		n += requestSize(*e.Request)
 	case e.Suspension != nil:
@@ -76,7 +83,7 @@ func requestSize(r agent.Request) int {
 	if r.Type != agent.RequestLimit { // a limit's context is the runtime's words
 		n += len(r.Context)
 	}
-	if r.Type == agent.RequestQuestion {
+	if r.Type == agent.RequestQuestion && !handsOver(r) {
 		n += len(r.Text)
 	}
 	if r.Call != nil {
@@ -90,6 +97,12 @@ func outcomeSize(o *agent.Outcome) int {
 	n := len(o.Text) + len(o.Output)
 	if o.Handoff != nil {
 		n += len(o.Handoff.Summary)
+	}
+	if w := o.Workspace; w != nil {
+		n += len(w.Branch) + len(w.Error)
+		for _, path := range w.Paths {
+			n += len(path)
+		}
 	}
 	return n
 }

@@ -188,7 +188,7 @@ func (j *Journal) result(r agent.ToolResult, at time.Time) {
 	if r.Status == agent.CallSkipped || r.Dropped && r.Status != agent.CallOK && unclear == nil {
 		return
 	}
-	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
+	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Code: r.Code, Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
 	j.said = nil
 }
 

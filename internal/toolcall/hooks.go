@@ -13,6 +13,8 @@ import (
 type Hooks struct {
 	// Answers are the answers to earlier attempts' questions, in their order.
 	Answers []agent.ToolAnswer
+	// Waits means that the call may wait for an event or a time: it is a step of a flow.
+	Waits bool
 	// Progress receives the tool's notes. It may be called from any goroutine.
 	Progress func(string)
 	// State returns the session's state as of the turn's beginning.

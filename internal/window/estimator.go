@@ -93,6 +93,11 @@ func (m TokenEstimator) BytesFor(tokens int64) int {
 	return max(0, int(float64(tokens)/m.perByte)-m.fixed)
 }
 
+// TextBytesFor returns how many bytes a text of so many tokens has, whatever else is in its request.
+func (m TokenEstimator) TextBytesFor(tokens int64) int {
+	return max(0, int(float64(tokens)/m.perByte))
+}
+
 // frame is about what a provider's format adds to each message and part, in bytes.
 const frame = 64
 

@@ -22,6 +22,8 @@ type ChildStart struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Principal is who started the root, if the run or one below it may have the tool memory.
 	Principal string `json:"principal,omitempty"`
+	// Reminders are those that the run has from the agents above.
+	Reminders []agent.InheritedReminder `json:"reminders,omitempty"`
 	// Output is a JSON Schema for the answer; empty means the agent's own schema.
 	Output []byte `json:"output,omitempty"`
 	// KnownHolds are the holds that the parent knows of, also removed ones. Holds are those that
@@ -32,6 +34,24 @@ type ChildStart struct {
 	// limit. MaxDepth is how many levels of runs may be below the run.
 	Grant    *Amounts `json:"grant,omitempty"`
 	MaxDepth int      `json:"max_depth,omitempty"`
+	// Workspace says where the run works; nil means the worker's workspace.
+	Workspace *ChildWorkspace `json:"workspace,omitempty"`
+}
+
+// Place is where the calls of a run work.
+type Place struct {
+	// Dir is the name of a directory below the worker's directory for such workspaces; empty means the
+	// worker's workspace itself.
+	Dir string `json:"dir,omitempty"`
+	// Env are environment variables of commands. They are no secrets.
+	Env map[string]string `json:"env,omitempty"`
+}
+
+// ChildWorkspace says where a child works: at its parent's place, with the child's variables. With Own
+// it first makes a workspace of its own, which is a copy of that place or empty.
+type ChildWorkspace struct {
+	Place
+	Own *agent.OwnWorkspace `json:"own,omitempty"`
 }
 
 // Parent names the run that started a run, and the call that asked for it.

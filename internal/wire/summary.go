@@ -59,6 +59,12 @@ func BoundedSummary(n agent.SuspensionSummary) agent.SuspensionSummary {
 	return n
 }
 
+// BoundedHold returns a hold as an answer shows it: its texts are cut as those of a summary.
+func BoundedHold(h agent.AckHold) *agent.AckHold {
+	h.By, h.Reason = short(h.By, maxNoteText), short(h.Reason, maxNoteText)
+	return &h
+}
+
 // short returns the beginning of a text, at most so many characters long. An ellipsis shows that
 // it was cut.
 func short[T ~string](text T, most int) T {

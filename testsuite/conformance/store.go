@@ -54,6 +54,8 @@ var storeParts = []storePart{
 	{"a memory loses no change", memoryLosesNothing},
 	{"a memory is its owner's", memoryIsItsOwners},
 	{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
+	{"a deletion that is cut short goes on", deletionGoesOn},
+	{"a session that begins anew outlives the deletion of the old one", newSessionOutlivesDeletion},
 	{"a store is used while it is listed", listsDoNotBlock},
 	{"data belongs to the caller", memoryIsTheCallers},
 	{"an ended context ends every call", contextEndsAll},

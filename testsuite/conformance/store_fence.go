@@ -79,6 +79,12 @@ func deletes(version int64) write {
 	return func(ctx context.Context, l *store.Log) error { return l.Store().DeleteHead(ctx, "s", version) }
 }
 
+// marks marks a head for deletion, as [store.Log.Delete] does first.
+func marks(h store.Head) write {
+	h.Deleting = true
+	return func(ctx context.Context, l *store.Log) error { return l.Store().PutHead(ctx, h) }
+}
+
 // lateWrites are all kinds of writes. Their versions are what the writer believes to be
 // right.
 var lateWrites = []lateWrite{
@@ -106,6 +112,12 @@ var lateWrites = []lateWrite{
 		swaps(fenced(2, 5, 2, "fork")), []write{swaps(fenced(2, 5, 2, "fork again")), puts(fenced(3, 5, 3, "end"))}},
 	{"a head under a new key, after a seal", []store.Head{fenced(1, 5, 1, "claim")},
 		swaps(fenced(2, 5, 1, "claim")), []write{puts(fenced(2, 5, 2, "end"))}},
+	{"a deletion's mark, after a seal", []store.Head{fenced(1, 5, 1, "claim")},
+		marks(fenced(2, 5, 1, "claim")), []write{puts(fenced(2, 5, 2, "end"))}},
+	{"a deletion's mark, after another deletion and a new beginning", []store.Head{fenced(1, 5, 1, "claim")},
+		marks(fenced(2, 5, 1, "claim")), []write{marks(fenced(2, 5, 1, "claim")), deletes(2), swaps(fenced(4, 6, 1, "anew"))}},
+	{"a seal, after a deletion has begun", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{marks(fenced(2, 5, 1, "claim"))}},
 	{"a deletion, after a seal", []store.Head{fenced(1, 5, 1, "claim")},
 		deletes(1), []write{puts(fenced(2, 5, 2, "end"))}},
 	{"a deletion, after another one and a new beginning", []store.Head{fenced(1, 5, 1, "claim")},

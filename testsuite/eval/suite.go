@@ -35,7 +35,9 @@ type Suite struct {
 	Person *Person `json:"person,omitempty"`
 	// Graders grade the trials of all cases.
 	Graders []grade.Spec `json:"graders,omitempty"`
-	Cases   []Case       `json:"cases"`
+	Cases   []Case       `json:"cases,omitempty"`
+	// CasesFrom makes further cases of a data file; nil makes none. [Suite.ReadCases] reads it.
+	CasesFrom *CasesFrom `json:"cases_from,omitempty"`
 }
 
 // Budget bounds an evaluation. What does not fit is left out. Zero fields are no bound.

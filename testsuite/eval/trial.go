@@ -37,7 +37,8 @@ type Trial struct {
 	// Session and Run are those of the run; empty if none began.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
-	// Model and Build are what the run began with.
+	// Model is what the run began with, and Build that of the worker which had it at its end;
+	// empty if no worker answered.
 	Model string `json:"model,omitempty"`
 	Build string `json:"build,omitempty"`
 

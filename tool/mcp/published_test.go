@@ -57,6 +57,22 @@ func TestPublishedServersShowImages(t *testing.T) {
 	require.NotContains(t, text, base64.StdEncoding.EncodeToString(files[0].Data)[:40])
 }
 
+// An agent that calls the tool shows its picture to its model with the next request.
+func TestPublishedServersShowImagesToAModel(t *testing.T) {
+	s, script := stage(t, []testsuite.Reply{
+		{Match: "^Show", Calls: []testsuite.Call{{Tool: "theirs__get-tiny-image"}}},
+		{Match: "image you requested", Text: "I see it."},
+	}, start(t, "server-everything", t.TempDir(), "stdio"))
+	require.Equal(t, "I see it.", s.Start("clerk", "Show me the image.", nil).Completed().Text)
+	asked := script.Requests()
+	require.Len(t, asked, 2)
+	require.Len(t, asked[1].Files, 1)
+	for _, data := range asked[1].Files {
+		_, err := png.DecodeConfig(bytes.NewReader(data))
+		require.NoError(t, err)
+	}
+}
+
 // The files of server-filesystem are files of the result, whose type the bytes decide: the server
 // repeats them in its structured content, and knows few types.
 func TestPublishedServersShowFiles(t *testing.T) {

@@ -35,6 +35,7 @@ func (w *Workspace) environment(home, temp, dir string) []string {
 			env[name] = value
 		}
 	}
+	maps.Copy(env, w.env)
 	maps.Copy(env, map[string]string{"TMPDIR": temp, "PWD": dir})
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io"
+	"strings"
 
 	"github.com/fermata-agents/fermata/internal/confine"
 )
@@ -26,4 +27,6 @@ func (w *Workspace) Open(place string) (string, error) {
 	return string(text), err
 }
 
-func (w *Workspace) Replace(place, text string) error { return w.replace(place, []byte(text), nil) }
+func (w *Workspace) Replace(place, text string) error {
+	return w.replace(place, strings.NewReader(text), 0)
+}

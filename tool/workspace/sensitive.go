@@ -78,11 +78,3 @@ func secretName(name string) bool {
 	}
 	return slices.Contains(secretFiles, name) || slices.ContainsFunc(secretEnds, ends)
 }
-
-// ofGit reports whether a place is git's own: the next git command runs or
-// believes what is written there, and any user may run that command.
-func ofGit(place string) bool {
-	return slices.ContainsFunc(strings.Split(filepath.ToSlash(place), "/"), func(name string) bool {
-		return strings.EqualFold(strings.TrimRight(name, ". "), ".git")
-	})
-}

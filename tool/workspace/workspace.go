@@ -61,6 +61,10 @@ type Options struct {
 	// refuses them. shell_run refuses every command while one of them lies where commands
 	// may write.
 	Protect []string
+	// Own is the directory in which sub-agents get workspaces of their own, absolute. No tool may write
+	// it. Empty means one below [os.UserCacheDir]. If several machines work for a task queue, it has to
+	// be a directory that they share, as the workspace itself.
+	Own string
 	// Private are paths like Protect that no tool may read either: keys, and what other
 	// sessions said.
 	Private []string
@@ -78,6 +82,11 @@ type Workspace struct {
 	kernel confine.Kernel
 
 	external []*Workspace
+
+	own string // where sub-agents' own workspaces are; empty if there is no place for them
+	// env and owned are set in a copy that serves one call: its variables, and the root that it opened.
+	env   map[string]string
+	owned *os.Root
 }
 
 // Open opens a directory as a workspace. Wrong options, or a root that is not a
@@ -105,7 +114,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 		w.root.Close()
 		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).WithPath("workspace")
 	}
-	w.homes = homes(w.real)
+	w.homes, w.own = homes(w.real), ownRoot(o, w.real)
 	for _, path := range o.ExternalRoots {
 		e, err := Open(path, &Options{AllowSensitive: o.AllowSensitive, Home: o.Home, Protect: o.Protect, Private: o.Private})
 		if err != nil {
@@ -138,7 +147,7 @@ func (o *Options) check() error {
 	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "workspace: %s", fault).WithPath("workspace")
 	}
-	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots, o.Protect, o.Private) {
+	for _, path := range slices.Concat([]string{o.Home, o.Own}, o.Read, o.Write, o.ExternalRoots, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {
 			return agent.Errorf(agent.CodeInvalidInput, "workspace: %q must be an absolute path", path).WithPath("workspace")
 		}
@@ -171,11 +180,11 @@ func (w *Workspace) Close() error {
 // Tools returns fs_read, fs_list, fs_grep, fs_write and shell_run.
 func (w *Workspace) Tools() []tool.Tool {
 	return []tool.Tool{
-		tool.New(ReadTool, readHelp, w.read, &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
-		tool.New(ListTool, listHelp, w.list, &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
-		tool.New(GrepTool, grepHelp, w.grep, &tool.Options{ReadOnly: true, Attempts: 2, Timeout: 2 * grepTime}),
-		tool.New(WriteTool, writeHelp, w.write, &tool.Options{Timeout: time.Minute}),
-		tool.New(ShellTool, shellHelp+w.Confinement(), w.shell, &tool.Options{Timeout: maxCommandTime + time.Minute}),
+		tool.New(ReadTool, readHelp, inPlace(w, (*Workspace).read), &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
+		tool.New(ListTool, listHelp, inPlace(w, (*Workspace).list), &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
+		tool.New(GrepTool, grepHelp, inPlace(w, (*Workspace).grep), &tool.Options{ReadOnly: true, Attempts: 2, Timeout: 2 * grepTime}),
+		tool.New(WriteTool, writeHelp, inPlace(w, (*Workspace).write), &tool.Options{Timeout: time.Minute}),
+		tool.New(ShellTool, shellHelp+w.Confinement(), inPlace(w, (*Workspace).shell), &tool.Options{Timeout: maxCommandTime + time.Minute}),
 	}
 }
 

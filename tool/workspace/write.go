@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fermata-agents/fermata/internal/worktree"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -37,7 +38,7 @@ func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (stri
 	if err != nil {
 		return "", err
 	}
-	if ofGit(place) && !w.opts.AllowSensitive {
+	if worktree.OfGit(slashed(place)) && !w.opts.AllowSensitive {
 		return "", refuse(WriteTool, "%s belongs to git; change it with git commands", shown(in.Path))
 	}
 	info, err := w.target(in.Path, place)
@@ -73,7 +74,7 @@ func (w *Workspace) target(path, place string) (fs.FileInfo, error) {
 }
 
 func (w *Workspace) writeWhole(in writeArgs, place string, info fs.FileInfo) (string, error) {
-	if err := w.replace(place, []byte(*in.Content), info); err != nil {
+	if err := w.replace(place, strings.NewReader(*in.Content), modeOf(info)); err != nil {
 		return "", explain(WriteTool, in.Path, err)
 	}
 	now := fmt.Sprintf("%s, %s", lines(*in.Content), size(int64(len(*in.Content))))
@@ -110,7 +111,7 @@ func (w *Workspace) writePart(in writeArgs, place string, info fs.FileInfo) (str
 		return "", refuse(WriteTool, "%s", notOnce(in.Path, was, *in.Old))
 	}
 	now := bytes.Join([][]byte{was[:at], was[at+len(old):]}, []byte(text))
-	if err := w.replace(place, now, info); err != nil {
+	if err := w.replace(place, bytes.NewReader(now), modeOf(info)); err != nil {
 		return "", explain(WriteTool, in.Path, err)
 	}
 	return fmt.Sprintf("%s: replaced %s by %s at line %d, now %s", slashed(place),
@@ -137,9 +138,17 @@ func notOnce(path string, text []byte, old string) string {
 	return fmt.Sprintf("old is not in %s; read it again, white space counts", shown(path))
 }
 
-// replace replaces a file by a new one with the same mode. A reader sees
+// modeOf returns the mode of a file that is replaced; zero for a new one.
+func modeOf(info fs.FileInfo) fs.FileMode {
+	if info == nil {
+		return 0
+	}
+	return info.Mode().Perm()
+}
+
+// replace replaces a file by a new one with a mode; zero leaves it to the umask. A reader sees
 // the one or the other, even after a crash.
-func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
+func (w *Workspace) replace(place string, text io.Reader, mode fs.FileMode) error {
 	dir, err := w.walk(filepath.Dir(place), true)
 	if err != nil {
 		return err
@@ -155,10 +164,10 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err == nil && info != nil {
+	_, err = io.Copy(f, text)
+	if err == nil && mode != 0 {
 		// A new file gets its mode from the umask; a replaced one must stay executable.
-		err = f.Chmod(info.Mode().Perm())
+		err = f.Chmod(mode)
 	}
 	if err == nil {
 		// Before the rename: after a crash the name would lead to an empty file.

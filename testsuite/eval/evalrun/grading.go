@@ -33,7 +33,7 @@ func (s *steps) grade(ctx context.Context, in gradeInput) (eval.Trial, error) {
 		return eval.Trial{}, err
 	}
 	t := eval.Trial{
-		Counts: eval.Counts{Case: in.Case.Name, N: in.N}, Session: in.Session, Run: run.id, Model: run.model, Status: f.Status, Reason: cutTo(f.Reason, 500),
+		Counts: eval.Counts{Case: in.Case.Name, N: in.N}, Session: in.Session, Run: run.id, Model: run.model, Build: s.build(ctx, in.Session), Status: f.Status, Reason: cutTo(f.Reason, 500),
 		Text: cutTo(f.Text, eval.MaxText), RunCost: f.Cost, Turns: f.Turns, Tokens: f.Tokens, Duration: f.Duration,
 	}
 	if len(f.Output) > 0 {
@@ -48,6 +48,24 @@ func (s *steps) grade(ctx context.Context, in gradeInput) (eval.Trial, error) {
 		}
 	}
 	return t, nil
+}
+
+// buildPatience bounds the question for a build: a trial counts without it.
+const buildPatience = 5 * time.Second
+
+// build returns the build of the worker that has the run; empty if none answers.
+func (s *steps) build(ctx context.Context, session string) string {
+	ctx, stop := context.WithTimeout(ctx, buildPatience)
+	defer stop()
+	run, err := s.o.Runs.Get(ctx, session)
+	if err != nil {
+		return ""
+	}
+	status, err := run.Status(ctx)
+	if err != nil {
+		return ""
+	}
+	return status.Build
 }
 
 func cutTo(text string, most int) string { return excerpt.Of(text, most, len(text)) }

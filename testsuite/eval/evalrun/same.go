@@ -18,7 +18,7 @@ func (h *Handle) Same(ctx context.Context, s *eval.Suite, dir string) error {
 		return err
 	}
 	if !sameJSON(in.Definition, s) {
-		return agent.Errorf(agent.CodeDenied, "the evaluation %s began with another suite, or with other --case and --trials: name those, or start a new evaluation", h.ID)
+		return agent.Errorf(agent.CodeDenied, "the evaluation %s began with another suite, or with other --case, --trials, --limit or --sample: name those, or start a new evaluation", h.ID)
 	}
 	digests, err := fileDigests(s, dir)
 	if err != nil {

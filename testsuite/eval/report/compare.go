@@ -35,6 +35,16 @@ type Comparison struct {
 	// CostBefore and CostAfter are the mean costs of a trial.
 	CostBefore agent.USD `json:"mean_cost_usd_before"`
 	CostAfter  agent.USD `json:"mean_cost_usd_after"`
+	// Tried says what the two sides ran with.
+	Tried Tried `json:"tried,omitzero"`
+}
+
+// Tried are the models and the workers' builds of both sides, sorted.
+type Tried struct {
+	ModelsBefore []string `json:"models_before,omitempty"`
+	ModelsAfter  []string `json:"models_after,omitempty"`
+	BuildsBefore []string `json:"builds_before,omitempty"`
+	BuildsAfter  []string `json:"builds_after,omitempty"`
 }
 
 // Verdict says which way a difference goes, and that chance is no likely reason.
@@ -76,6 +86,7 @@ type Side struct {
 // independent samples, so Fisher's exact test says it there.
 func Compare(before, after *Report) *Comparison {
 	c := &Comparison{V: agent.Version, Type: "comparison", Before: before.Info, After: after.Info, CasesMethod: stats.MethodFisher, CostBefore: mean(before), CostAfter: mean(after)}
+	c.Tried = Tried{before.Models, after.Models, before.Builds, after.Builds}
 	for _, b := range before.Cases {
 		d := Difference{Name: b.Name, Before: side(b), Verdict: Unpaired, P: 1}
 		if i := slices.IndexFunc(after.Cases, func(a Case) bool { return a.Name == b.Name }); i >= 0 {

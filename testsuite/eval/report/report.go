@@ -31,6 +31,8 @@ type Report struct {
 	RunCost agent.USD `json:"run_cost_usd"`
 	// Models are the models of the runs, sorted.
 	Models []string `json:"models,omitempty"`
+	// Builds are the builds of the workers that ran them, sorted.
+	Builds []string `json:"builds,omitempty"`
 
 	trials []eval.Trial
 }
@@ -108,11 +110,8 @@ func Of(e *eval.Evaluation) *Report {
 		byCase[t.Case] = append(byCase[t.Case], t)
 		r.add(t.State)
 		r.Cost, r.RunCost = r.Cost+t.Cost, r.RunCost+t.RunCost
-		if t.Model != "" && !slices.Contains(r.Models, t.Model) {
-			r.Models = append(r.Models, t.Model)
-		}
+		r.Models, r.Builds = with(r.Models, t.Model), with(r.Builds, t.Build)
 	}
-	slices.Sort(r.Models)
 	for i := range e.Definition.Cases {
 		c := e.Definition.Complete(i)
 		r.Cases = append(r.Cases, caseOf(c, byCase[c.Name], kOf(e.Definition, c)))
@@ -121,6 +120,14 @@ func Of(e *eval.Evaluation) *Report {
 	r.State = r.state(e.Progress.Ended)
 	r.K = means(r.Cases)
 	return r
+}
+
+// with adds a name to a sorted list, unless it is empty or there.
+func with(list []string, name string) []string {
+	if at, found := slices.BinarySearch(list, name); !found && name != "" {
+		return slices.Insert(list, at, name)
+	}
+	return list
 }
 
 func (r *Report) state(ended bool) State {

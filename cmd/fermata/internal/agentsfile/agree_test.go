@@ -233,7 +233,7 @@ func TestTheParserAndTheSchemaAgree(t *testing.T) {
 var meanings = []string{
 	"is not known: write", "there is no ", "no tool is called", "no agent of this file", "can't be held", "belongs to", "belong to", "goes with", "is not a directory", "the agent is called",
 	"needs a variable", "its URL ", "its OAuth ", "must be an http", "service_tier must be", "cache_ttl must be 5m or 1h", "it may be 24h at most", "write 1ms to ",
-	"is not taken here", "this file has no such agent", "more than limits.adaptive.max", "add it to the agent's tools", "stands for all skills of the file", "verify.max is zero",
+	"is not taken here", "this file has no such agent", "more than limits.adaptive.max", "add it to the agent's tools", "stands for all skills of the file", "verify.max is zero", "before_calls.max is zero", "compaction.threshold is zero", "compaction.keep_last is zero", "write -1 for none", "workspace needs kind or env", "such a hook may take 1m at most", "is no check after it", "only a judge of",
 }
 
 // ofMeaning reports whether a refusal is of what values mean, and of nothing else.

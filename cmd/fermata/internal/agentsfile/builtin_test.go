@@ -60,7 +60,8 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Notebook", "An agent has it with `notebook: {}`. [The notebook](memory.md#the-notebook) says more.", take(agent.NotebookTool)},
 		{"Memory", "An agent has it if its `tools` name it. [Memory over sessions](memory.md#memory-over-sessions) says more.", []agent.ToolSpec{memory.Spec}},
 		{"Steps", "An agent has it if its `tools` name it. `fermata show SESSION --todo` and `client.Todo` show the list. It lasts over suspensions and the runs of a session. A fork has the list of its checkpoint.", []agent.ToolSpec{tool.Todo().Spec()}},
-		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
+		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(agent.AskUserTool, agent.AwaitResumptionTool, agent.WaitForUserTool)},
+		{"Progress", "An agent has it if its `tools` name it. `fermata run`, `show` and `tree` show what it reports, and so does the event `progress.reported`. Nothing else follows from it.", take(agent.ReportProgressTool)},
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
 		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},
 		{"Ending", "An agent has them with `completion: tool`; `return_unable` needs [`recovery.unable`](recovery.md), too. If the agent has an `output` schema, that is the schema of the arguments of `finish`.", take(agent.FinishTool, agent.ReturnUnableTool)},
@@ -92,7 +93,7 @@ func TestThePageOfTexts(t *testing.T) {
 	out.WriteString("# Texts that a model reads\n\n" +
 		"These are the runtime's own texts that tell a model what to do. An agent replaces them by name under [`texts`](agents-file.md#an-agent):\n\n" +
 		"```yaml\nagents:\n  clerk:\n    model: anthropic/claude-sonnet-5\n    completion: tool\n    texts:\n      nudge: Go on. Call finish when the last invoice is booked.\n```\n\n" +
-		"A name that is not here is refused when the file is read. A name in braces stands for a value of the moment; a text may leave it out. Another name in braces is refused, unless it has a space or a quote, as JSON has. No text decides anything. `-` as a `loop_contract_…` leaves that text out.\n\n" +
+		"A name that is not here is refused when the file is read. A name in braces stands for a value of the moment; a text may leave it out. Another name in braces is refused, unless it has a space or a quote, as JSON has. No text decides anything. `-` as a `loop_contract_…`, as `worktree`, `own_directory` or `resume_note` leaves that text out.\n\n" +
 		"Results that only say a fact, such as `Tool not found`, can't be replaced, nor can arguments' descriptions. `nudge` and `compaction.instructions` of the agent work as before. The tests generate this page.\n")
 	for _, text := range agent.Texts() {
 		fmt.Fprintf(&out, "\n## %s\n\nIt %s. At most %d bytes.%s\n\n%s\n", text.Name, text.Use, text.Max, placeholders(text), "> "+strings.ReplaceAll(text.Words, "\n", "\n> "))
@@ -146,6 +147,9 @@ func arguments(t *testing.T, tool, at string, s *jsonschema.Schema) (rows []stri
 		}
 		rows = append(rows, fmt.Sprintf("| `%s%s` | %s | %s |\n", at, name, kind, strings.ToUpper(p.Description[:1])+p.Description[1:]))
 		rows = append(rows, arguments(t, tool, at+name+".", p)...)
+		if p.Items != nil {
+			rows = append(rows, arguments(t, tool, at+name+"[].", p.Items)...)
+		}
 	}
 	return rows
 }

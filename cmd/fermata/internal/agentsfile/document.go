@@ -36,6 +36,10 @@ type document struct {
 	// Workspace is the directory in which the tools fs_… and shell_run work, relative to the
 	// agents file.
 	Workspace string `json:"workspace"`
+	// Workspaces is the directory in which sub-agents get workspaces of their own, relative to the
+	// agents file; without it, one in the cache directory of the worker's user. If several machines
+	// work for a task queue, they have to share it, and the workspace.
+	Workspaces string `json:"workspaces"`
 	// Shell says what commands of shell_run may do.
 	Shell shellEntry `json:"shell"`
 	// Web says what the tool web_fetch may fetch.

@@ -44,6 +44,7 @@ type File struct {
 	skills    []*skill.Skill
 	skillDirs []string // absolute
 	workspace string   // absolute
+	own       string   // where sub-agents' own workspaces are, absolute; empty for the default
 	shell     shellEntry
 	web       webEntry
 	asks      map[string]agent.ToolApproval // by names of tools and patterns
@@ -97,6 +98,7 @@ func load(path string) (*File, error) {
 	f.readServers(c, found["mcp"])
 	f.readSkills(c, found["skills"])
 	f.readWorkspace(c, found["workspace"])
+	f.readWorkspaces(c, found["workspaces"])
 	f.readShell(c, found["shell"])
 	f.readWeb(c, found["web"])
 	f.readRoot(c, found["as_root"])
@@ -104,6 +106,7 @@ func load(path string) (*File, error) {
 	// When all agents and flows are known: they may refer to later ones.
 	f.checkTogether(c, slices.Concat(agents, flows))
 	f.readTools(c, found["tools"])
+	f.checkCalls(c)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -162,15 +165,20 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	for _, name := range numbers {
 		// at returns the key if the field is not written.
 		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; leave it out instead", e.path, name)
+			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; leave it out for the default", e.path, name)
+		}
+	}
+	for _, name := range []string{"nudges", "repairs"} {
+		if n := e.at(name); n != e.key && isZero(e.value, name) {
+			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; write -1 for none, or leave it out for the profile's number", e.path, name)
 		}
 	}
 	c.output(e, "output", def.Output)
 }
 
-// positive are fields in which a zero would silently mean the default. Durations of zero
-// are refused when they are read.
-var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n", "verify.max", "tool_narrowing.window_turns"}
+// positive are fields in which a zero would silently mean the default. Durations and limits of
+// zero are refused when they are read.
+var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n", "verify.max", "hooks.before_calls.max", "compaction.threshold", "compaction.keep_last", "tool_narrowing.window_turns"}
 
 // isZero reports whether a field is written as a zero. A dot separates the names of a
 // path.
@@ -240,8 +248,7 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 
 // checkChecks checks that what checks an agent's answer exists. Agents are checked with all others.
 func (f *File) checkChecks(c *checker, e entry, def agent.Definition) {
-	for i, k := range def.Verify.Checks {
-		at := fmt.Sprintf("verify.checks[%d]", i)
+	eachCheck(def, func(at string, k agent.Check) {
 		switch k.Kind() {
 		case agent.CheckByJudge:
 			if k.Judge.Model != "" {
@@ -250,7 +257,7 @@ func (f *File) checkChecks(c *checker, e entry, def agent.Definition) {
 		case agent.CheckByTool:
 			server, _, _ := strings.Cut(k.Tool, agent.SourceSeparator)
 			if _, known := f.servers[server]; known || k.Tool == "" {
-				continue
+				return
 			}
 			err := f.checkTool(k.Tool)
 			if !slices.Contains(workerTools, k.Tool) {
@@ -260,7 +267,7 @@ func (f *File) checkChecks(c *checker, e entry, def agent.Definition) {
 				c.add(agent.CodeOf(err), e.at(at+".tool"), "%s.%s: %w", e.path, at, err)
 			}
 		}
-	}
+	})
 }
 
 // This also records a script, which no tool may write.
@@ -284,7 +291,7 @@ func (f *File) checkPrice(c *checker, e entry, def agent.Definition, name string
 var (
 	placeTools  = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
 	workerTools = append(placeTools[:len(placeTools):len(placeTools)], web.FetchTool, agent.SaveArtifactTool, agent.MemoryTool, agent.TodoTool)
-	ownTools    = []string{agent.AskUserTool, agent.AwaitResumptionTool}
+	ownTools    = []string{agent.AskUserTool, agent.AwaitResumptionTool, agent.WaitForUserTool, agent.ReportProgressTool}
 )
 
 // toolNames are what an agent may name besides MCP servers.
@@ -319,6 +326,17 @@ func (f *File) readWorkspace(c *checker, part entry) {
 	if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
 		c.add(agent.CodeInvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
 	}
+}
+
+func (f *File) readWorkspaces(c *checker, part entry) {
+	if part.value == nil {
+		return
+	}
+	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!str" || strings.TrimSpace(part.value.Value) == "" {
+		c.add(agent.CodeInvalidInput, part.key, "workspaces must be the path of a directory")
+		return
+	}
+	f.own = within(f.Dir, part.value.Value)
 }
 
 // within returns a path of the file, relative to the file's directory.

@@ -54,13 +54,13 @@ func TestFaults(t *testing.T) {
 		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
 		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write has no fields: write approval: true, or leave it out`}},
 		{"a tool that asks for what can't be", sound + "tools: {fs_write: {approval: {confirm: x}}}\n", []string{`fermata.yaml:4: tools.fs_write.approval: confirm must be digest, not "x"`}},
-		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, shell, web, as_root; did you mean "agents"?`}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, workspaces, shell, web, as_root; did you mean "agents"?`}},
 		{"part twice", sound + sound, []string{"fermata.yaml:4: agents appears twice"}},
 		{"output of no type", sound + "    output: {type: objekt}\n", []string{`fermata.yaml:4: agents.a.output.type has "objekt"; the types are object, array, string, number, integer, boolean, null; did you mean "object"?`}},
 		{"output is no schema", sound + "    output: 7\n", []string{"fermata.yaml:4: agents.a.output must be a JSON Schema, such as {type: object, properties: {…}}"}},
 		{"output of no properties", sound + "    output: {type: object, properties: 3}\n", []string{"fermata.yaml:4: agents.a.output.properties needs names, each with a JSON Schema below"}},
-		{"no time", sound + "    model_timeout: 0s\n", []string{"fermata.yaml:4: agents.a.model_timeout is zero; leave it out instead"}},
-		{"no age", sound + "    resume_within: 0s\n", []string{"fermata.yaml:4: agents.a.resume_within is zero; leave it out instead"}},
+		{"no time", sound + "    model_timeout: 0s\n", []string{"fermata.yaml:4: agents.a.model_timeout is zero; leave it out for the default"}},
+		{"no age", sound + "    resume_within: 0s\n", []string{"fermata.yaml:4: agents.a.resume_within is zero; leave it out for the default"}},
 		{"less than no time", sound + "    model_timeout: -3s\n", []string{"fermata.yaml:4: agent a: model_timeout must be positive"}},
 		{"rule for nobody", sound + "    rules: [{do: ask, tools: [fs_write]}]\n", []string{`fermata.yaml:4: agents.a.rules[0].tools[0]: no agent of this file has the tool "fs_write"; the rule would have no effect`}},
 		{"a tool that it waits for and lacks", sound + "    require: [fs_read, [todo, finish]]\n    stop_after: [todo]\n", []string{
@@ -71,9 +71,39 @@ func TestFaults(t *testing.T) {
 		{"a placeholder of no value", sound + "    texts: {nudge: \"Go on, {foo}.\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge names {foo}, which stands for no value; this text has no values"}},
 		{"all skills of none", sound + "    skills: [\"*\"]\n", []string{`fermata.yaml:4: agents.a.skills[0]: "*" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file`}},
 		{"a check without a name", sound + "    verify:\n      checks:\n        - {command: make}\n", []string{`fermata.yaml:6: agent a: verify.checks[0]: the check's name is "": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
-		{"no vetoes", sound + "    verify: {max: 0, checks: [{name: x, judge: {}}]}\n", []string{"fermata.yaml:4: agents.a.verify.max is zero; leave it out instead"}},
+		{"no vetoes of calls", sound + "    hooks: {before_calls: {max: 0, checks: [{name: x, judge: {}}]}}\n", []string{"fermata.yaml:4: agents.a.hooks.before_calls.max is zero; leave it out for the default"}},
+		{"nothing kept", sound + "    compaction: {threshold: 0, keep_last: 0}\n", []string{"fermata.yaml:4: agents.a.compaction.threshold is zero; leave it out for the default", "fermata.yaml:4: agents.a.compaction.keep_last is zero; leave it out for the default"}},
+		{"no vetoes", sound + "    verify: {max: 0, checks: [{name: x, judge: {}}]}\n", []string{"fermata.yaml:4: agents.a.verify.max is zero; leave it out for the default"}},
+		{"no turns", sound + "    limits: {turns: 0, own_turns: 0}\n", []string{"fermata.yaml:4: agents.a.limits.turns is zero; leave it out for the default", "fermata.yaml:4: agents.a.limits.own_turns is zero; leave it out for the default"}},
+		{"no cost", sound + "    limits: {cost_usd: 0.00}\n", []string{"fermata.yaml:4: agents.a.limits.cost_usd is zero; leave it out for the default"}},
+		{"no depth for a sub-agent", sound + "    agents: [{agent: a, limits: {depth: 0}}]\n", []string{"fermata.yaml:4: agents.a.agents[0].limits.depth is zero; leave it out for the default"}},
+		{"no corrections", sound + "    nudges: 0\n    repairs: 0\n", []string{
+			"fermata.yaml:4: agents.a.nudges is zero; write -1 for none, or leave it out for the profile's number", "fermata.yaml:5: agents.a.repairs is zero; write -1 for none, or leave it out for the profile's number",
+		}},
+		{"fewer than no nudges", sound + "    nudges: -2\n", []string{"fermata.yaml:4: agent a: nudges is -2; it may be a positive number, or -1 for none"}},
 		{"no times", sound + "    recovery: {refusal: {do: retry, times: 0}}\n    tool_narrowing: {window_turns: 0}\n", []string{
-			"fermata.yaml:4: agents.a.recovery.refusal.times is zero; leave it out instead", "fermata.yaml:5: agents.a.tool_narrowing.window_turns is zero; leave it out instead",
+			"fermata.yaml:4: agents.a.recovery.refusal.times is zero; leave it out for the default", "fermata.yaml:5: agents.a.tool_narrowing.window_turns is zero; leave it out for the default",
+		}},
+		{"a hook that writes", sound + "    hooks:\n      before_calls:\n        checks:\n          - {name: x, tool: fs_read}\n          - {name: w, tool: fs_write}\n", []string{
+			"fermata.yaml:8: agents.a.hooks.before_calls.checks[1]: the tool fs_write is not read-only, and without arguments it gets what a model wrote; make the tool read-only, or give the check arguments",
+		}},
+		{"a check that asks", sound + "    verify: {checks: [{name: x, command: make}]}\ntools: {\"shell_*\": {approval: true}}\n", []string{
+			"fermata.yaml:4: agents.a.verify.checks[0]: the tool shell_run needs a person's approval before each call, and a check asks nobody; name another tool",
+		}},
+		{"a summary by nobody", sound + "    compaction: {strategy: custom, tool: sum_up}\n", []string{
+			`fermata.yaml:4: agents.a.compaction.tool: there is no tool "sum_up": a tool that writes summaries is a Go function in a worker of your own; in a file, leave compaction.strategy out, or use another one than custom`,
+		}},
+		{"a summary by what writes", sound + "    compaction: {strategy: custom, tool: fs_write}\n", []string{
+			"fermata.yaml:4: agents.a.compaction.tool: the runtime calls it without asking anyone, and it may change something: a tool that writes summaries is a Go function in a worker of your own; in a file, leave compaction.strategy out, or use another one than custom",
+		}},
+		{"a veto of no kind", sound + "    hooks:\n      before_calls:\n        checks: [{name: x, judge: {}}]\n        on_veto: skip\n", []string{
+			`fermata.yaml:7: agent a: hooks.before_calls.on_veto is replace or retain, not "skip"`,
+		}},
+		{"a tool that is skipped", sound + "    hooks:\n      before_calls:\n        checks:\n          - {name: x, tool: fs_read, skip: {last_turns: 1}}\n", []string{
+			"fermata.yaml:7: agent a: hooks.before_calls.checks[0].skip: only a judge of hooks.before_calls is skipped; a judge of verify has cadence",
+		}},
+		{"a cadence of no kind", sound + "    verify:\n      checks: [{name: x, judge: {}, cadence: {when: often}}]\n", []string{
+			`fermata.yaml:5: agent a: verify.checks[0].cadence.when: must be always or stalled, not "often"`,
 		}},
 		{"a fault beside a role", sound + "    role: reviewer\n    model_attempts: -1\n", []string{"fermata.yaml:5: agent a: model_attempts must be positive"}},
 		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is already in line 2"}},
@@ -91,13 +121,13 @@ func TestFaults(t *testing.T) {
 		{"temperature", sound + "    temperature: -9\n", []string{"fermata.yaml:4: agent a: temperature is -9; it may be 0 to 2"}},
 		{"a day of silence", sound + "    model_timeout: 2562047h\n", []string{"fermata.yaml:4: agent a: model_timeout is 2562047h; it may be 24h at most"}},
 		{"a call for ever", sound + "mcp:\n  x: {command: [y], call_timeout: 2562047h}\n", []string{"fermata.yaml:5: mcp.x.call_timeout is 2562047h: write 1ms to 24h"}},
-		{"daemon without a time", sound + "    daemon:\n      queue: 4\n      every: 0s\n", []string{"fermata.yaml:6: agents.a.daemon.every is zero; leave it out instead"}},
+		{"daemon without a time", sound + "    daemon:\n      queue: 4\n      every: 0s\n", []string{"fermata.yaml:6: agents.a.daemon.every is zero; leave it out for the default"}},
 		{"terminal", sound + "    description: \"red \\e[31m\"\n    agents:\n      - {agent: a, description: \"bell \\a\"}\n", []string{
 			`fermata.yaml:4: agent a: description has a control character, '\x1b'; take it out`,
 			`fermata.yaml:6: agents.a.agents[0]: agent a: agents[0].description has a control character, '\a'; take it out`,
 		}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
-			`fermata.yaml:1: "x" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, shell, web, as_root`,
+			`fermata.yaml:1: "x" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, skills, workspace, workspaces, shell, web, as_root`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
 		}},
 		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},
@@ -111,7 +141,7 @@ func TestFaults(t *testing.T) {
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
 		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
-			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, and "mcp:NAME" for a server under mcp; did you mean "fs_read"?`,
+			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, and "mcp:NAME" for a server under mcp; did you mean "fs_read"?`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
 		}},
 		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" appears twice`}},
@@ -147,7 +177,7 @@ func TestFaults(t *testing.T) {
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here; did you mean \"model\"?",
-			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
+			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns must be a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens must be a number, not string",
 			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models`,
@@ -328,6 +358,27 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeProviderAuth)
 	require.EqualError(t, err, "fermata.yaml:2: agent a: its model anthropic/x needs a key: set ANTHROPIC_API_KEY in the environment, or give it a model that needs none")
 	require.ErrorContains(t, f.MissingKey("f"), "fermata.yaml:7: agent f: its model anthropic/x needs a key")
+}
+
+// The model of a judge needs its key and its price, wherever the judge is named.
+func TestKeysOfJudges(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "set")
+	t.Setenv("OPENAI_BASE_URL", "")
+	t.Setenv("OPENAI_API_KEY", "")
+	for _, at := range []string{"verify", "hooks.before_run", "hooks.before_calls"} {
+		one := "{checks: [{name: rubric, judge: {instructions: x}}, {name: guard,\n    judge: {model: openai/none, instructions: x}}]}"
+		if hook, ok := strings.CutPrefix(at, "hooks."); ok {
+			at, one = "hooks", "{"+hook+": "+one+"}"
+		}
+		write(t, "agents:\n  a: {model: anthropic/claude-opus-5, "+at+": "+one+"}\n  b: {model: anthropic/claude-opus-5}\n")
+		f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+		require.NoError(t, err)
+		require.Equal(t, []agentsfile.Key{{Env: "ANTHROPIC_API_KEY", Set: true, Agents: []string{"a", "b"}}, {Env: "OPENAI_API_KEY", Agents: []string{"a"}}}, f.Keys(), at)
+		require.ErrorContains(t, f.MissingKey("a"), "fermata.yaml:3: agent a: its model openai/none needs a key: set OPENAI_API_KEY")
+		require.NoError(t, f.MissingKey("b"))
+		require.Equal(t, []string{"openai/none"}, f.Unpriced(f.Agents[0]))
+		require.Empty(t, f.Unpriced(f.Agents[1]))
+	}
 }
 
 // Google's key has two names, of which either will do.

@@ -3,6 +3,7 @@ package agentsfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -105,12 +106,31 @@ func (f *File) stepModel(path, name string) error {
 	return nil
 }
 
-// modelsOf lists the models that an agent calls, or the steps of a flow.
-func modelsOf(def agent.Definition) []string {
-	if def.Model == agent.FlowModel { // stands for the flow's function
-		return def.Fallbacks
+// modelsOf lists the models that an agent calls, or the steps of a flow, and those of their judges.
+func modelsOf(def agent.Definition) (list []string) {
+	for _, use := range usesOf(def) {
+		list = append(list, use.model)
 	}
-	return def.Models()
+	return list
+}
+
+// modelUse is a model that an agent or a flow names, and the field that names it.
+type modelUse struct{ at, model string }
+
+// usesOf lists where an agent or a flow names models. A judge that names none has the agent's.
+func usesOf(def agent.Definition) (list []modelUse) {
+	if def.Model != agent.FlowModel { // stands for the flow's function
+		list = append(list, modelUse{"model", def.Model})
+	}
+	for i, name := range def.Fallbacks {
+		list = append(list, modelUse{fmt.Sprintf("fallbacks[%d]", i), name})
+	}
+	eachCheck(def, func(at string, k agent.Check) {
+		if k.Judge != nil && k.Judge.Model != "" {
+			list = append(list, modelUse{at + ".judge.model", k.Judge.Model})
+		}
+	})
+	return list
 }
 
 // stepSchema returns what is wrong with a schema of a flow.

@@ -33,16 +33,25 @@ var groups = []group{
 	{reflect.TypeFor[agent.Limits](), "limits", "Limits", "agents.NAME.limits"},
 	{reflect.TypeFor[agent.AdaptiveLimit](), "adaptive_limit", "An adaptive limit", "agents.NAME.limits.adaptive"},
 	{reflect.TypeFor[agent.Remedy](), "remedy", "A remedy", "agents.NAME.recovery.KIND"},
+	{reflect.TypeFor[agent.Reminder](), "reminder", "A reminder", "agents.NAME.reminders[]"},
 	{reflect.TypeFor[agent.LoopDetection](), "loop_detection", "Loop detection", "agents.NAME.loop_detection"},
 	{reflect.TypeFor[agent.Rule](), "rule", "A rule", "agents.NAME.rules[]"},
 	{reflect.TypeFor[agent.AnswerTimeouts](), "answer_timeouts", "Answer timeouts", "agents.NAME.answer_timeouts"},
 	{reflect.TypeFor[agent.SubAgent](), "sub_agent", "A sub-agent", "agents.NAME.agents[]"},
+	{reflect.TypeFor[agent.OwnWorkspace](), "own_workspace", "A workspace of its own", "agents.NAME.agents[].workspace"},
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
 	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
 	{reflect.TypeFor[agent.Verify](), "verify", "Verification", "agents.NAME.verify"},
+	{reflect.TypeFor[agent.Hooks](), "hooks", "Hooks", "agents.NAME.hooks"},
+	{reflect.TypeFor[agent.RunHooks](), "run_hooks", "Hooks before a run", "agents.NAME.hooks.before_run"},
+	{reflect.TypeFor[agent.CallHooks](), "call_hooks", "Hooks before calls", "agents.NAME.hooks.before_calls"},
+	{reflect.TypeFor[agent.TurnHooks](), "turn_hooks", "Hooks after a turn", "agents.NAME.hooks.after_turn"},
+	{reflect.TypeFor[agent.HookList](), "hook_list", "Hooks at a point", "agents.NAME.hooks.before_resume"},
 	{reflect.TypeFor[agent.Check](), "check", "A check", "agents.NAME.verify.checks[]"},
 	{reflect.TypeFor[agent.Judge](), "judge", "A judge", "agents.NAME.verify.checks[].judge"},
+	{reflect.TypeFor[agent.Cadence](), "cadence", "A cadence", "agents.NAME.verify.checks[].cadence"},
+	{reflect.TypeFor[agent.Skip](), "skip", "A judge that is passed over", "agents.NAME.hooks.before_calls.checks[].skip"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
 	{reflect.TypeFor[agent.SkillMatch](), "skill_match", "Matching of skills", "agents.NAME.skill_match"},
 	{reflect.TypeFor[agent.TurnPolicy](), "turn_policy", "The form of a turn", "agents.NAME.turn_policy"},
@@ -70,15 +79,15 @@ var groups = []group{
 // parser.
 var (
 	required = map[string][]string{
-		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "reminder": {"text"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
-	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1, "remedy.times": 1, "tool_narrowing.window_turns": 1}
-	most  = map[string]float64{"remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
+	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1, "remedy.times": 1, "agent.nudges": -1, "agent.repairs": -1, "limits.turns": 1, "limits.own_turns": 1, "limits.tokens": 1, "limits.agents": 1, "limits.depth": 1, "adaptive_limit.initial": 1, "adaptive_limit.max": 1, "adaptive_limit.extend_by": 1, "tool_narrowing.window_turns": 1}
+	most  = map[string]float64{"cadence.every": 1000, "cadence.after_turns": 1000, "cadence.max_invocations": 1000, "skip.last_turns": 1000, "skip.attempts": 1000, "remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
 		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
-	anyNumber = []string{"compaction.keep_last", "verify.max"}
-	notEmpty  = []string{"verify.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
+	anyNumber = []string{"compaction.keep_last", "verify.max", "call_hooks.max"}
+	notEmpty  = []string{"verify.checks", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
 		"agent.on_loop": {string(agent.LimitActionFail), string(agent.LimitActionAsk)}, "flow.on_limit": {string(agent.LimitActionFail), string(agent.LimitActionAsk)},
 		"remedy.then":  {string(agent.RecoverAsk), string(agent.RecoverHandoff), string(agent.RecoverFail)},
@@ -90,7 +99,7 @@ var (
 	defaults = map[string]any{
 		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail,
 		"flow.default": agent.RulingAllow, "flow.on_limit": agent.LimitActionFail, "step.on_unknown": flow.OnUnknownAsk,
-		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".", "skill_match.sticky": true, "skill_match.strategy": agent.SkillsByMetadata, "skill_match.top_n": 1,
+		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".", "reminder.propagate": agent.PropagateNone, "skill_match.sticky": true, "skill_match.strategy": agent.SkillsByMetadata, "skill_match.top_n": 1,
 	}
 	patterns = map[string]string{"agent.name": agentName, "check.name": agentName, "check.agent": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
@@ -303,6 +312,8 @@ func (g *generator) bounds(s *jsonschema.Schema, path string) {
 		s.MinProperties = jsonschema.Ptr(1)
 	case bounded && s.Type == "array":
 		s.MaxItems = jsonschema.Ptr(int(max))
+	case path == "limits.cost_usd":
+		s.ExclusiveMinimum = jsonschema.Ptr(0.0)
 	case s.Type == "integer" || s.Type == "number":
 		if !slices.Contains(anyNumber, path) {
 			s.Minimum = jsonschema.Ptr(least[path])
@@ -445,6 +456,10 @@ func (g *generator) profiles(out *strings.Builder) {
 	out.WriteString("\nThese defaults depend on the agent's `profile`:\n\n| `profile` | `limits.own_turns` | `nudges` | `repairs` |\n|---|---|---|---|\n")
 	for _, profile := range profiles {
 		d := agent.Definition{Profile: profile}.WithDefaults()
-		fmt.Fprintf(out, "| `%s` | %d | %d | %d |\n", profile, d.Limits.OwnTurns, d.Nudges, d.Repairs)
+		nudges := "none"
+		if d.Nudges > 0 {
+			nudges = strconv.Itoa(d.Nudges)
+		}
+		fmt.Fprintf(out, "| `%s` | %d | %s | %d |\n", profile, d.Limits.OwnTurns, nudges, d.Repairs)
 	}
 }

@@ -258,7 +258,7 @@ func (f *File) uses() (tools, servers []string) {
 		for _, name := range def.Tools {
 			set[name] = true
 		}
-		for _, k := range def.Verify.Checks {
+		for _, k := range def.Checks() {
 			name := k.ToolName()
 			if server, _, ok := strings.Cut(name, tool.Separator); ok && k.Agent == "" {
 				name = sourcePrefix + server

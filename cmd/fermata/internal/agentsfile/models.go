@@ -2,7 +2,6 @@ package agentsfile
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -171,9 +170,12 @@ func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
 // A PriceTable says how old the prices of a provider's models are.
 type PriceTable struct{ Provider, AsOf string }
 
-// UnpricedSteps lists the models that a flow's steps call and whose price is not known.
-func (f *File) UnpricedSteps(w Flow) []string {
-	return slices.DeleteFunc(slices.Clone(modelsOf(w.Definition())), f.Priced)
+// Unpriced lists the models that an agent or a flow calls and whose price is not known, its
+// judges' among them.
+func (f *File) Unpriced(def agent.Definition) []string {
+	list := modelsOf(def)
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), f.Priced)
 }
 
 // PriceTables lists the tables of the prices of the models that the agents and flows call.
@@ -211,7 +213,8 @@ type Key struct {
 	Agents []string // the agents and flows whose models need it
 }
 
-// Keys lists the keys that the models of the agents and flows need. It never shows values.
+// Keys lists the keys that the models of the agents, the flows and their judges need. It never
+// shows values.
 func (f *File) Keys() []Key {
 	byEnv := map[string]*Key{}
 	for _, def := range f.Definitions() {
@@ -256,22 +259,18 @@ func providerElsewhere(name string) bool {
 	return model.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
-// MissingKey returns an error if an agent's model or a fallback lacks its key; nil if
-// not.
+// MissingKey returns an error if an agent's model, a fallback or the model of a judge lacks
+// its key; nil if not.
 func (f *File) MissingKey(name string) error {
 	for _, k := range f.Keys() {
 		if k.Set || !slices.Contains(k.Agents, name) {
 			continue
 		}
 		def, _ := f.Agent(name)
-		models := modelsOf(def)
-		i := slices.IndexFunc(models, func(m string) bool { return slices.Contains(f.keysOf(m), k.Env) })
-		field := "model"
-		if i > 0 {
-			field = fmt.Sprintf("fallbacks[%d]", i-1)
-		}
+		uses := usesOf(def)
+		use := uses[slices.IndexFunc(uses, func(u modelUse) bool { return slices.Contains(f.keysOf(u.model), k.Env) })]
 		return agent.Errorf(agent.CodeProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
-			f.Path, f.lines[name].at(field).Line, name, models[i], k.Env)
+			f.Path, f.lines[name].at(use.at).Line, name, use.model, k.Env)
 	}
 	return nil
 }

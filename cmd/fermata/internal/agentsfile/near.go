@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // meant suggests the known name that is nearest to an unknown one; empty if none is near.
@@ -96,4 +98,19 @@ func meantIn(t reflect.Type, path string) string {
 		}
 		t = reflect.VisibleFields(t)[i].Type
 	}
+}
+
+// Place returns the line of a path in a YAML document, zero if it is unknown, and what an
+// unknown field there was meant to be, as the end of an error's text. t is the document's
+// type.
+func Place(document []byte, path string, t reflect.Type) (line int, meant string) {
+	var doc yaml.Node
+	room := maxNodes
+	if yaml.Load(document, &doc) != nil || len(doc.Content) != 1 || !fits(doc.Content[0], 0, &room) {
+		return 0, ""
+	}
+	if at := (entry{value: doc.Content[0]}).at(path); at != nil {
+		line = at.Line
+	}
+	return line, meantIn(t, path)
 }

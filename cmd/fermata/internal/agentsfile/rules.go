@@ -165,16 +165,24 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 
 // checkVerifiers checks the agents that check an agent's answer, as checkBelow does sub-agents.
 func (f *File) checkVerifiers(c *checker, e entry, def agent.Definition) {
-	for i, k := range def.Verify.Checks {
-		at := fmt.Sprintf("verify.checks[%d]", i)
+	eachCheck(def, func(at string, k agent.Check) {
 		if k.Agent == "" || agent.CheckName(k.Agent) != nil {
-			continue
+			return
 		}
 		below, err := f.Agent(k.Agent)
 		if !c.names[k.Agent] {
 			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "%s.%s: there is no agent %s in this file%s", e.path, at, quote(k.Agent), meant(k.Agent, slices.Sorted(maps.Keys(c.names))))
 		} else if lacks := beyond(def, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); err == nil && len(lacks) > 0 {
 			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, k.Agent, e.name, strings.Join(lacks, ", "))
+		}
+	})
+}
+
+// eachCheck calls f for the checks of all points, each with where it is in the definition.
+func eachCheck(def agent.Definition, f func(at string, k agent.Check)) {
+	for _, p := range agent.CheckPoints() {
+		for i, k := range def.ChecksAt(p) {
+			f(p.Path(i), k)
 		}
 	}
 }

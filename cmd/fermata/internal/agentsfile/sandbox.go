@@ -83,7 +83,7 @@ func (f *File) readRoot(c *checker, part entry) {
 func (f *File) WorkspaceOptions() *workspace.Options {
 	return &workspace.Options{
 		Network: f.shell.Network, Sandbox: f.shell.Sandbox, Confine: f.shell.Confine, AsRoot: f.asRoot, Read: f.paths(f.shell.Read), Write: f.paths(f.shell.Write),
-		Protect: f.protected(), Private: f.private(),
+		Protect: f.protected(), Private: f.private(), Own: f.own,
 	}
 }
 
@@ -163,6 +163,14 @@ func (k *Kit) Check() error {
 	// A worker that was killed could not end them, and they keep their ports and files.
 	confine.EndOrphans()
 	return nil
+}
+
+// Workspaces makes sub-agents' own workspaces; nil if no agent has a tool that works in the workspace.
+func (k *Kit) Workspaces() tool.Workspaces {
+	if k.place == nil {
+		return nil
+	}
+	return k.place
 }
 
 // Close closes the workspace and stops the servers.

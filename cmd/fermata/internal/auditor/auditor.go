@@ -164,6 +164,12 @@ func (a *auditor) Event(s observe.RunEvent) error {
 		if at.Answer != nil {
 			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
 		}
+	case agent.EventCallRequested:
+		if at.Call == nil || at.Call.Lifecycle == nil {
+			return nil
+		}
+		l := at.Call.Lifecycle
+		e.What, e.By, e.Children, e.Tool, e.ID = string(l.Initiator), l.By, strings.Join(l.Children, ","), at.Call.Tool, at.Call.Call
 	case agent.EventCallApproved, agent.EventCallRejected:
 		if at.Call != nil {
 			e.Tool, e.ID = at.Call.Tool, at.Call.Call

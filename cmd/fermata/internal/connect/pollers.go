@@ -23,11 +23,15 @@ const staleAfter = 75 * time.Second
 // Pollers lists the workers that poll the task queue for runs. A worker that was killed
 // stays in the list for a while.
 func (c *Connector) Pollers(ctx context.Context, s *Server) ([]string, error) {
-	d, err := s.DescribeTaskQueue(ctx, c.Queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
+	return s.pollers(ctx, c.Queue())
+}
+
+func (s *Server) pollers(ctx context.Context, queue string) ([]string, error) {
+	d, err := s.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
-		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", c.Queue(), durable.FromRPC(err))
+		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", queue, durable.FromRPC(err))
 	}
-	gone := c.stoppedWorkers(ctx, s)
+	gone := s.stoppedWorkers(ctx, queue)
 	var names []string
 	for _, p := range d.GetPollers() {
 		if time.Since(p.GetLastAccessTime().AsTime()) < staleAfter && !gone[p.GetIdentity()] {
@@ -66,9 +70,9 @@ const ProbeInterval = 20 * time.Millisecond
 
 // stoppedWorkers returns the workers that said that they stop: the server counts them as
 // pollers for minutes. A server without a list of workers knows none.
-func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bool {
+func (s *Server) stoppedWorkers(ctx context.Context, queue string) map[string]bool {
 	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
-		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(c.Queue()),
+		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(queue),
 	})
 	// Old servers don't have this call; a stopped worker is then listed for minutes.
 	if err != nil {

@@ -19,7 +19,7 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 	if err != nil {
 		return "", ""
 	}
-	gone := c.stoppedWorkers(ctx, s)
+	gone := s.stoppedWorkers(ctx, c.Queue())
 	here := slices.DeleteFunc(d.GetPollers(), func(p *taskqueue.PollerInfo) bool {
 		// As in Pollers: a worker that is gone must not explain anything.
 		return time.Since(p.GetLastAccessTime().AsTime()) >= staleAfter || gone[p.GetIdentity()]

@@ -13,7 +13,6 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/fermata-agents/fermata/agent"
-	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
@@ -174,52 +173,6 @@ func Silent(ctx context.Context, err error) error {
 	return agent.Errorf(agent.CodeOf(err), "%w: it did not answer within %v", err, StorePatience)
 }
 
-// WithLog calls do with a client that reads a session's log: from the store and the
-// running run, or from the store alone if no server runs. It then says so.
-func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermata.Client) error) error {
-	s, err := c.Look(ctx)
-	if err != nil {
-		return err
-	}
-	// A live run has events that the store does not have yet.
-	if s != nil {
-		defer s.Close()
-		runs, err := c.Client(ctx, s)
-		if err != nil {
-			return err
-		}
-		if _, err := c.OpenStore(ctx); err != nil {
-			return err
-		}
-		return c.WithQueueHint(ctx, s, session, do(runs))
-	}
-	transcripts, err := c.OpenStore(ctx)
-	if err != nil {
-		return err
-	}
-	head, err := transcripts.Head(ctx, session)
-	if errors.Is(err, agent.CodeNotFound) {
-		// Without a server, the session may exist there: show both reasons.
-		_, none := c.Find(ctx)
-		return errors.Join(none, err)
-	}
-	if err != nil {
-		return err
-	}
-	c.noteStoreOnly(head)
-	return do(fermata.New(nil, &fermata.Options{Store: transcripts}))
-}
-
-// noteStoreOnly says what only the store can know of a session.
-func (c *Connector) noteStoreOnly(head store.Head) {
-	when := head.Updated.Local().Format(time.DateTime)
-	if head.Status.Ended() {
-		c.Notify("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
-	} else {
-		c.Notify("no Temporal server runs: this is what the store had at %s of a run that has not ended", when)
-	}
-}
-
 // CheckLostStore returns why there is no store. Either nobody knows where it is, or the
 // folder has none and the workers of the task queue had one. Opening it would create an
 // empty one. What is not known in a moment is not reported.
@@ -250,12 +203,16 @@ func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 // store belongs to another namespace. What is not known in a moment is not reported: a
 // worker checks again.
 func (c *Connector) CheckStore(ctx context.Context, s *Server, transcripts store.Store) error {
+	return s.checkStore(ctx, c.Queue(), transcripts)
+}
+
+func (s *Server) checkStore(ctx context.Context, queue string, transcripts store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	if err := store.CheckNamespace(ctx, transcripts, s.Namespace); err != nil {
 		return err
 	}
-	recorded, err := signals.ReadStore(ctx, s.Client, c.Queue())
+	recorded, err := signals.ReadStore(ctx, s.Client, queue)
 	if err != nil {
 		return err
 	}
@@ -263,5 +220,5 @@ func (c *Connector) CheckStore(ctx context.Context, s *Server, transcripts store
 	if err != nil {
 		return err
 	}
-	return signals.CheckStore(c.Queue(), recorded, signals.StoreRecord{ID: id, Place: store.Location(transcripts)})
+	return signals.CheckStore(queue, recorded, signals.StoreRecord{ID: id, Place: store.Location(transcripts)})
 }

@@ -30,12 +30,17 @@ func (d *examination) checkAgents() {
 				text += ": " + ways
 			}
 			d.found("agent", OK, text, "")
-			continue
+		} else {
+			d.found("agent", Warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as zero", def.Name, def.Model), namePrice)
 		}
-		d.found("agent", Warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as zero", def.Name, def.Model), namePrice)
+		for _, name := range d.file.Unpriced(def) {
+			if name != def.Model { // a fallback or a judge's
+				d.found("agent", Warning, fmt.Sprintf("%s calls %s, too, whose price is not known: its costs are shown as zero", def.Name, name), namePrice)
+			}
+		}
 	}
 	for _, w := range d.file.Flows {
-		for _, name := range d.file.UnpricedSteps(w) {
+		for _, name := range d.file.Unpriced(w.Definition()) {
 			d.found("flow", Warning, fmt.Sprintf("%s calls %s, whose price is not known: costs are shown as zero", w.Definition().Name, name), namePrice)
 		}
 		d.found("flow", OK, w.Definition().Name+": fermata doctor --draw draws it", "")

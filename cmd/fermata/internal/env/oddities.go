@@ -22,7 +22,7 @@ var (
 		Store, Live, Encryption, Codec, Token, AuditKey,
 		ApprovalKeys.Public, ApprovalKeys.Private, ExportKeys.Public, ExportKeys.Private,
 	}
-	variables = slices.Concat(secrets, []string{Audit, Plain, Policy})
+	variables = slices.Concat(secrets, []string{Audit, Plain, Policy, SuspensionTexts})
 )
 
 // elses matches variables with our prefix that others set: Kubernetes for services called

@@ -35,6 +35,8 @@ const (
 	AuditKey = "FERMATA_AUDIT_KEY"
 	// Policy names the file that says who may send what to runs.
 	Policy = "FERMATA_POLICY"
+	// SuspensionTexts is true if spans may have what a suspension asks.
+	SuspensionTexts = "FERMATA_TRACE_SUSPENSION_TEXTS"
 )
 
 // Always is the value of [Plain] for a time that never comes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/telemetry"
 )
@@ -51,6 +53,10 @@ func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters,
 	if spans == nil && reader == nil {
 		return e, nil
 	}
+	texts, err := suspensionTexts()
+	if err != nil {
+		return e, wrongExport(err)
+	}
 	from, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("fermata"), semconv.ServiceVersion(version.Program())),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
@@ -67,8 +73,21 @@ func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters,
 		e.Meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(from))
 		meters = e.Meters
 	}
-	e.Observer, err = telemetry.New(tracers, meters)
+	e.Observer, err = telemetry.New(tracers, meters, &telemetry.Options{SuspensionTexts: texts})
 	return e, err
+}
+
+// suspensionTexts reports whether the environment says that spans have what a suspension
+// asks.
+func suspensionTexts() (bool, error) {
+	switch v := os.Getenv(env.SuspensionTexts); v {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default: // a guess could export what nobody meant to export
+		return false, agent.Errorf(agent.CodeInvalidInput, "%s is %q; say true or false", env.SuspensionTexts, v)
+	}
 }
 
 func wrongExport(err error) error {

@@ -44,7 +44,7 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 			return err
 		}
 		if len(live) > 0 {
-			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
+			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): start fermata dev --agents %s, and let them end or end them with fermata cancel SESSION in another terminal. Or keep this project apart with --data DIR, or with another --task-queue",
 				h.Queue(), other, strings.Join(live, ", "), other)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/telemetry"
 	"github.com/fermata-agents/fermata/tool/mcp"
@@ -79,7 +80,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	o.Deployment, o.Build = h.Deployment, cmp.Or(h.Build, version.Program())
 	// The same for the observer: a typed nil would be called.
 	if h.Observer != nil {
-		o.Observer = h.Observer
+		o.Observers = []observe.Observer{h.Observer}
 	}
 	if o.Audit, err = h.Audit.ForWorker(f, h.Log.Slog()); err != nil {
 		// The kit may have programs and open files, which must not outlive the error.
@@ -130,7 +131,7 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 // Options returns the options of a worker for an agents file.
 func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: h.Queue(), Agents: f.Agents, Skills: f.Skills(), Flows: f.WorkerFlows(), Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
+		TaskQueue: h.Queue(), Agents: f.Agents, Skills: f.Skills(), Flows: f.WorkerFlows(), Tools: kit.Tools, Workspaces: kit.Workspaces(), Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
 	}
 }
 

@@ -176,7 +176,7 @@ func (d *drawing) stateOf(s agent.StepRecord) string {
 		return fmt.Sprintf("not needed (%s), %s", s.Status, render.Took(s.Ended.Sub(from)))
 	case s.Status != "":
 		return fmt.Sprintf("%s, %s", s.Status, render.Took(s.Ended.Sub(from)))
-	case s.Request != "":
+	case s.Request != "" && !s.Answered:
 		return fmt.Sprintf("asks %s for %s", label(s.Request), render.Took(d.now.Sub(from)))
 	}
 	return "open for " + render.Took(d.now.Sub(from))
@@ -196,7 +196,7 @@ func classOf(s agent.StepRecord) string {
 		return "ok"
 	case s.Status != "":
 		return "failed"
-	case s.Request != "":
+	case s.Request != "" && !s.Answered:
 		return "asks"
 	}
 	return "open"

@@ -34,7 +34,11 @@ func Event(e agent.Event) string {
 	case e.Answer != nil:
 		return Words(e.Answer.Request, e.Answer.Decision, untrusted.Name(e.Answer.By), e.Answer.Reason)
 	case e.Child != nil:
-		return Words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
+		text := Words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
+		if e.Child.Workspace != nil {
+			text += " · workspace: " + Workspace(e.Child.Workspace)
+		}
+		return text
 	case e.Type == agent.EventTurnStarted:
 		return fmt.Sprintf("turn %d", e.Turn)
 	}
@@ -49,6 +53,8 @@ func whatElse(e agent.Event) string {
 		return CheckLine(e.Check)
 	case e.Artifact != nil:
 		return Artifact(e.Artifact)
+	case e.Progress != nil:
+		return Progress(e.Progress)
 	case e.Notebook != nil:
 		return fmt.Sprintf("version %d", e.Notebook.Version)
 	case e.Forked != nil:

@@ -141,6 +141,12 @@ func TestEnd(t *testing.T) {
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, failed))
 }
 
+// The list of events says how far a model says it is.
+func TestEventOfProgress(t *testing.T) {
+	report := &agent.Progress{Entries: []agent.TodoItem{{Text: "Read", State: agent.TodoDone}, {Text: "Write\nit", State: agent.TodoInProgress}}}
+	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event(agent.Event{Type: agent.EventProgressReported, Progress: report}))
+}
+
 func TestArguments(t *testing.T) {
 	long := `{"content":"` + strings.Repeat("x", 200) + `","n":{"a":[1, 2]}}`
 	require.Equal(t, `content="`+strings.Repeat("x", 52)+`…(+149) n={"a": [1, 2]}`, render.Arguments(call("", "t", long)))

@@ -199,6 +199,9 @@ func (t *Printer) child(e agent.Event) {
 		if e.Child.Reason != "" && e.Child.Status != agent.StatusCompleted {
 			what += ": " + untrusted.Line(e.Child.Reason, maxAsked)
 		}
+		if e.Child.Workspace != nil {
+			what += "; workspace: " + Workspace(e.Child.Workspace)
+		}
 	}
 	t.note("%s (%s) %s", untrusted.Name(e.Child.Session), untrusted.Name(e.Child.Agent), what)
 }

@@ -41,6 +41,12 @@ func TestRests(t *testing.T) {
 		{agent.Event{Type: agent.EventChildSuspended, Child: child}, "s/pay-1 (pay) is suspended"},
 		{agent.Event{Type: agent.EventChildResumed, Child: child}, "s/pay-1 (pay) resumed"},
 		{agent.Event{Type: agent.EventChildEnded, Child: child}, "s/pay-1 (pay) is failed: refusal"},
+		{
+			agent.Event{Type: agent.EventChildEnded, Child: &agent.ChildUpdate{Session: "s/b-1", Agent: "b", Status: agent.StatusCompleted, Workspace: &agent.WorkspaceOutcome{
+				Kind: agent.WorkspaceWorktree, Name: "b-0f3a9c27d5e1", Result: agent.WorkspaceConflict, Branch: "fermata/b-0f3a9c27d5e1", Repository: "/own/b-0f3a9c27d5e1/git", Paths: []string{"a.go"}, Error: "these files were changed here too",
+			}}},
+			"s/b-1 (b) is completed; workspace: conflict, nothing merged: these files were changed here too (a.go); its work: git fetch /own/b-0f3a9c27d5e1/git fermata/b-0f3a9c27d5e1",
+		},
 		{agent.Event{Type: agent.EventCompacted}, "the model continues from a summary of the earlier messages"},
 		{agent.Event{Type: agent.EventLimitExtended, Extended: agent.CodeLimitTurns}, "limit_turns is renewed"},
 		{agent.Event{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeInvalidInput, "interupt refused: no")}}, "interupt refused: no"},
@@ -56,7 +62,7 @@ func TestRests(t *testing.T) {
 
 func TestSuspendedOutcome(t *testing.T) {
 	o := &agent.Outcome{Status: agent.StatusSuspended, Turns: 2, Suspension: &agent.Suspension{ID: "s-3", Kind: agent.SuspensionHeld, Holds: []agent.Hold{{Verb: agent.VerbPause, By: "ana"}}}}
-	require.Equal(t, "suspended (s-3): held by ana (pause) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, o))
+	require.Equal(t, "suspended (s-3): held by ana (pause) · 2 turns\n", told(render.Options{}, o))
 }
 
 func TestDeadline(t *testing.T) {

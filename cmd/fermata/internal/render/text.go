@@ -85,7 +85,10 @@ func Summary(o *agent.Outcome) string {
 	if took := o.Ended.Sub(o.Started); took > 0 && !o.Started.IsZero() {
 		parts = append(parts, Took(took))
 	}
-	parts = append(parts, fmt.Sprintf("%s tokens in, %s out", thousands(o.Usage.Input), thousands(o.Usage.Output)))
+	// Listings have no tokens, and say what a suspended run has used if no worker answers.
+	if o.Suspension == nil || o.Usage.Total() > 0 {
+		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", thousands(o.Usage.Input), thousands(o.Usage.Output)))
+	}
 	if o.Cost > 0 {
 		parts = append(parts, Money(o.Cost))
 	}

@@ -29,9 +29,15 @@ func Get(name string) (string, error) {
 	case value != "":
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s and %s are both set: unset one of them", name, name+FileSuffix)
 	}
+	return File(name+FileSuffix, path)
+}
+
+// File returns the content of a file with a secret, without white space around it. what names the
+// file in errors, which are those of [Get].
+func File(what, path string) (string, error) {
 	value, err := read(path)
 	if err != nil {
-		return "", agent.Errorf(agent.CodeInvalidInput, "%s: %w", name+FileSuffix, err)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s: %w", what, err)
 	}
 	return value, nil
 }

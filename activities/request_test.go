@@ -1,0 +1,43 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// The instructions end with the place of a sub-agent's own and what becomes of it, before what ends the
+// run. An agent replaces the text, or leaves it out (HA-103).
+func TestInstructionsNameAnOwnPlace(t *testing.T) {
+	const worktree, directory = "You work in a git worktree of your own", "You work in a directory of your own"
+	for name, c := range map[string]struct {
+		at   *agent.OwnWorkspace
+		text string
+		want []string
+	}{
+		"none":                 {nil, "", nil},
+		"a worktree":           {&agent.OwnWorkspace{Kind: agent.WorkspaceWorktree}, "", []string{worktree, "they are kept on a branch."}},
+		"merged":               {&agent.OwnWorkspace{Kind: agent.WorkspaceWorktree, AtEnd: agent.WorkspaceMerge}, "", []string{worktree, "they are merged into that agent's files."}},
+		"a directory":          {&agent.OwnWorkspace{Kind: agent.WorkspaceDirectory, AtEnd: agent.WorkspaceKeep}, "", []string{directory, "they are kept."}},
+		"dropped":              {&agent.OwnWorkspace{Kind: agent.WorkspaceDirectory, AtEnd: agent.WorkspaceDrop}, "", []string{directory, "they are deleted."}},
+		"another text":         {&agent.OwnWorkspace{Kind: agent.WorkspaceWorktree, AtEnd: agent.WorkspaceDrop}, "Yours, then {at_end}.", []string{"Yours, then deleted."}},
+		"the text is left out": {&agent.OwnWorkspace{Kind: agent.WorkspaceWorktree}, agent.NoText, nil},
+	} {
+		spec := &agent.Spec{Workspace: c.at, Definition: agent.Definition{Instructions: "Code.", DoneSentinel: "END"}}
+		if c.text != "" {
+			spec.Texts = map[agent.TextName]string{agent.TextWorktree: c.text}
+		}
+		said := instructed(spec).Instructions
+		require.Equal(t, "Code.", spec.Instructions, "the Spec is unchanged")
+		require.Regexp(t, `^Code\.\n\n(?s:.*)END$`, said, name)
+		for _, want := range c.want {
+			require.Contains(t, said, want, name)
+		}
+		if c.want == nil {
+			require.NotContains(t, said, "work in", name)
+			require.NotContains(t, said, "\n-\n", name)
+		}
+	}
+}

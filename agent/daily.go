@@ -1,7 +1,7 @@
 package agent
 
 // DailyLimits is what all runs of a task queue may use together in one day, from midnight to
-// midnight UTC. A zero amount is no limit.
+// midnight UTC. Zero means no limit.
 type DailyLimits struct {
 	// Tokens is how many input and output tokens all runs may use in a day.
 	Tokens int64 `json:"tokens,omitempty"`

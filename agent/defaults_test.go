@@ -45,7 +45,7 @@ func TestNumbersThatCantBeMeant(t *testing.T) {
 	for path, d := range map[string]Definition{
 		"limits.turns": {Limits: Limits{Turns: -1}}, "limits.tokens": {Limits: Limits{Tokens: -1}}, "limits.cost_usd": {Limits: Limits{CostUSD: -1}},
 		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "limits.own_turns": {Limits: Limits{OwnTurns: -1}},
-		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -2}, "repairs": {Repairs: -2}, "parallel_tools": {ParallelTools: -1},
+		"limits.adaptive.initial": {Limits: Limits{Adaptive: &AdaptiveLimit{Initial: 17}}}, "limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -2}, "repairs": {Repairs: -2}, "parallel_tools": {ParallelTools: -1},
 		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
 		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "resume_within": {ResumeWithin: -1}, "compaction.keep_first": {Compaction: CompactionPolicy{KeepFirst: -1}},
 	} {

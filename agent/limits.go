@@ -68,7 +68,7 @@ func (l Limits) Check() error {
 	case l.Depth < 0 || l.Depth > maxDepth:
 		return Errorf(CodeInvalidInput, "limits.depth is %d; it may be 1 to %d", l.Depth, maxDepth).WithPath("limits.depth")
 	}
-	return l.Adaptive.check()
+	return l.Adaptive.check(l.OwnTurns)
 }
 
 // AdaptiveLimit is a limit of the run's own turns that begins low and moves with what the run does.
@@ -101,7 +101,8 @@ func (a AdaptiveLimit) withDefaults(own int) *AdaptiveLimit {
 	return &a
 }
 
-func (a *AdaptiveLimit) check() error {
+// check refuses invalid numbers; own is limits.own_turns.
+func (a *AdaptiveLimit) check(own int) error {
 	if a == nil {
 		return nil
 	}
@@ -114,8 +115,8 @@ func (a *AdaptiveLimit) check() error {
 			return Errorf(CodeInvalidInput, "%s is %d; it may be 1 to %d", path, f.value, maxAgents).WithPath(path)
 		}
 	}
-	if a.Max > 0 && a.Initial > a.Max {
-		return Errorf(CodeInvalidInput, "limits.adaptive.initial is %d, more than limits.adaptive.max, which is %d", a.Initial, a.Max).WithPath("limits.adaptive.initial")
+	if most := a.withDefaults(own).Max; a.Initial > most {
+		return Errorf(CodeInvalidInput, "limits.adaptive.initial is %d, more than limits.adaptive.max, which is %d", a.Initial, most).WithPath("limits.adaptive.initial")
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Definition is an agent as its author writes it, in Go or in an agents file. Its name and its
-// model are required; everything else has a default.
+// model are required; everything else has a default. In Go a number of zero is not set. In an agents
+// file a zero that would mean the default is refused.
 type Definition struct {
 	// Name is the agent's name: 1 to 32 lower-case letters, digits or "_", beginning with a
 	// letter. In an agents file it is the key, so leave it out there.

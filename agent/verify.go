@@ -99,6 +99,9 @@ const StartJudge = "start_judge"
 
 // Check returns a [CodeInvalidInput] error for a judge that a start can't add.
 func (j Judge) Check() error {
+	if j.MaxOutputTokens < 0 { // here, since the check itself has no path in a start
+		return Errorf(CodeInvalidInput, "judge.max_output_tokens is %d; it must be positive", j.MaxOutputTokens).WithPath("judge.max_output_tokens")
+	}
 	return Check{Name: StartJudge, Judge: &j}.check("judge")
 }
 

@@ -2,11 +2,13 @@ package workflows_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -240,4 +242,29 @@ func TestJudgeDecisions(t *testing.T) {
 		{Iteration: 1, Check: "rubric", Verdict: agent.DecisionVeto, Reasoning: "No", NextStep: "Cite the log.", Trigger: agent.PointVerify},
 		{Iteration: 2, Check: "rubric", Verdict: agent.DecisionAccept, Reasoning: "It", Trigger: agent.PointVerify},
 	}, said)
+}
+
+// A start with a number that can't be meant fails before its model is asked, also if nothing of ours has
+// sent it (HA-38).
+func TestStartsWithNumbersThatCantBeMeant(t *testing.T) {
+	for path, part := range map[string]string{
+		"limits.turns":            `"limits":{"turns":0}`,
+		"limits.own_turns":        `"limits":{"own_turns":-1}`,
+		"limits.tokens":           `"limits":{"tokens":"x"}`,
+		"limits.cost_usd":         `"limits":{"cost_usd":1e-9}`,
+		"judge.max_output_tokens": `"judge":{"max_output_tokens":0}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			script := testsuite.NewScript(testsuite.Reply{Text: "done"})
+			b := setup(t, agent.Definition{}, script)
+			payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(`{"agent":"tester","input":{"text":"go"},` + part + `}`))
+			require.NoError(t, err)
+			b.play(payload)
+			o := b.outcome(t)
+			require.Equal(t, agent.StatusFailed, o.Status)
+			require.Equal(t, agent.CodeInvalidInput, o.Error.Code)
+			require.Equal(t, path, o.Error.Path)
+			require.Empty(t, script.Requests())
+		})
+	}
 }

@@ -21,8 +21,8 @@ import (
 
 // Decode decodes one JSON object into a struct and refuses, with the field's path, what
 // the wire refuses (docs/wire.md §1): an unknown or duplicate field, a wrong type, null,
-// a blank string, a zero duration, time or limit, more than most bytes (0 means 64 kB), and more
-// than 32 levels. No data is an empty object. The error's code is
+// a blank string, a number, duration or time of zero that means the same as none, more than most
+// bytes (0 means 64 kB), and more than 32 levels. No data is an empty object. The error's code is
 // [agent.CodeInvalidInput] or [agent.CodeTooLarge]. After an error the value is
 // undefined.
 func Decode(data []byte, into any, most int) error {
@@ -105,6 +105,7 @@ type checker struct {
 	revision int
 	depth    int  // levels of nesting that are accepted
 	own      bool // blank, null and zero values are accepted
+	amounts  bool // numbers of zero are accepted: see zeroIsAnAmount
 }
 
 // check walks a JSON value beside the type that it is decoded into.
@@ -112,6 +113,7 @@ func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	c.amounts = c.amounts || zeroIsAnAmount[t]
 	if depth > c.depth {
 		return refuse(path, "is nested more than %d levels deep", c.depth)
 	}
@@ -159,10 +161,22 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	switch {
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
-	case !c.own && noTime(read):
-		return refuse(path, "is zero; leave it out for the default") // otherwise it would mean the same as leaving it out
+	case c.own:
+	case noTime(read):
+		return refuse(path, isZero) // otherwise it would mean the same as leaving it out
+	case tooLittle(v, read):
+		return refuse(path, "rounds to zero; the smallest amount is 0.000001")
 	}
 	return nil
+}
+
+// isZero says what is wrong with a zero that would silently mean the default.
+const isZero = "is zero; leave it out for the default"
+
+// zeroIsAnAmount has the types in which, and below which, a number of zero means zero.
+var zeroIsAnAmount = map[reflect.Type]bool{
+	reflect.TypeFor[agent.Price]():   true, // what is free
+	reflect.TypeFor[agent.Handoff](): true, // what a run has not used
 }
 
 // noTime reports whether a value is a zero duration or time.
@@ -176,9 +190,10 @@ func noTime(v any) bool {
 	return false
 }
 
-// isLimit reports whether a field is a number that limits a run. Only shrink_by may be zero.
-func isLimit(t reflect.Type, key string) bool {
-	return t == reflect.TypeFor[agent.Limits]() || t == reflect.TypeFor[agent.AdaptiveLimit]() && key != "shrink_by"
+// tooLittle reports whether an amount of money that is not zero was rounded to zero.
+func tooLittle(written, read any) bool {
+	u, ok := read.(*agent.USD)
+	return ok && *u == 0 && !noNumber(written)
 }
 
 // noNumber reports whether a value is the number zero, however it is written.
@@ -189,6 +204,20 @@ func noNumber(v any) bool {
 	}
 	f, err := n.Float64()
 	return err == nil && f == 0
+}
+
+// lost reports whether a value of a field is a zero that means the same as leaving the field out: its
+// type is a number, and JSON that is written leaves a zero out.
+func (c checker) lost(v any, f reflect.StructField) bool {
+	if c.own || c.amounts || !noNumber(v) {
+		return false
+	}
+	switch f.Type.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+		_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return strings.Contains(options, "omit")
+	}
+	return false
 }
 
 func (c checker) checkList(list []any, t reflect.Type, path string, depth int) error {
@@ -216,6 +245,10 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 		var err error
 		switch {
 		case opaque(t):
+			// An object that decodes itself may still have our fields.
+			if field, ok := c.fieldOf(t, key); ok && c.lost(object[key], field) {
+				return refuse(at, isZero)
+			}
 			err = c.checkDepth(object[key], at, depth+1)
 		case t.Kind() == reflect.Map:
 			err = c.check(object[key], t.Elem(), at, depth+1)
@@ -224,10 +257,10 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 			switch {
 			case !ok:
 				return refuse(at, "is not known here")
-			case !c.own && isLimit(t, key) && noNumber(object[key]):
-				return refuse(at, "is zero; leave it out for the default") // as noTime: it would mean the default
+			case c.lost(object[key], field):
+				return refuse(at, isZero)
 			}
-			err = c.check(object[key], field, at, depth+1)
+			err = c.check(object[key], field.Type, at, depth+1)
 		default:
 			return refuse(path, "must be %s, not an object", kindOf(t))
 		}
@@ -273,8 +306,11 @@ func sortedKeys(object map[string]any) []string {
 	return slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 }
 
-// fieldOf returns the type of a struct's field, by its JSON name.
-func (c checker) fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+// fieldOf returns a struct's field, by its JSON name.
+func (c checker) fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	if t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
 	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
@@ -283,10 +319,10 @@ func (c checker) fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 				return found, true
 			}
 		case tag == name && tag != "-":
-			return f.Type, c.revision >= since(f)
+			return f, c.revision >= since(f)
 		}
 	}
-	return nil, false
+	return reflect.StructField{}, false
 }
 
 func kindOf(t reflect.Type) string {

@@ -23,6 +23,13 @@ func TestDecodeRefusesWithThePath(t *testing.T) {
 		"string for a number":   {`{"limits":{"turns":"x"}}`, "limits.turns", "must be a number, not string"},
 		"list for an object":    {`{"input":[]}`, "input", "must be an object, not"},
 		"object for a string":   {`{"agent":{"a":"b"}}`, "agent", "must be a string, not an object"},
+		"no turns":              {`{"limits":{"turns":0}}`, "limits.turns", "is zero; leave it out for the default"},
+		"no turns, long":        {`{"limits":{"turns":-0.0e7}}`, "limits.turns", "is zero; leave it out for the default"},
+		"no money":              {`{"limits":{"cost_usd":0.00}}`, "limits.cost_usd", "is zero; leave it out for the default"},
+		"next to no money":      {`{"limits":{"cost_usd":4e-7}}`, "limits.cost_usd", "rounds to zero; the smallest amount is 0.000001"},
+		"next to no debt":       {`{"limits":{"cost_usd":-4e-7}}`, "limits.cost_usd", "rounds to zero; the smallest amount is 0.000001"},
+		"no time":               {`{"limits":{"wall_clock":"0h"}}`, "limits.wall_clock", "is zero; leave it out for the default"},
+		"no tokens of a judge":  {`{"judge":{"max_output_tokens":0}}`, "judge.max_output_tokens", "is zero; leave it out for the default"},
 		"bad duration":          {`{"limits":{"wall_clock":"soon"}}`, "limits.wall_clock", `"soon" is not a duration`},
 		"bad money":             {`{"limits":{"cost_usd":"2"}}`, "limits.cost_usd", "is not an amount"},
 		"a fraction of a turn":  {`{"limits":{"turns":1.5}}`, "limits.turns", "must be a number, not number 1.5"},
@@ -54,6 +61,18 @@ func TestDecodeTakes(t *testing.T) {
 	require.NoError(t, Decode([]byte(`{"agent":"a","input":{"data":{"any":[1,null,""]}},"limits":{"turns":3,"cost_usd":0.5,"wall_clock":"90s"},"meta":{"x":{"y":null}}}`), &s, 0))
 	require.Equal(t, agent.Dollar/2, s.Limits.CostUSD)
 	require.JSONEq(t, `{"any":[1,null,""]}`, string(s.Input.Data))
+}
+
+// A zero is refused only where it is a number that leaving it out would not say: not behind a
+// pointer, where our own JSON has zeros, and where it is an amount.
+func TestZerosThatAreMeant(t *testing.T) {
+	require.NoError(t, Decode([]byte(`{"temperature":0,"price":{"input":0,"cache_read":0}}`), &agent.Spec{}, 0))
+	require.NoError(t, Decode([]byte(`{"input":{"data":0,"briefing":{"confidence":0,"cost_usd":0,"tree":{"turns":0,"usage":{"input_tokens":0}}}}}`), &agent.Start{}, 0))
+	require.NoError(t, DecodeOwnAt(1, []byte(`{"limits":{"turns":0}}`), &agent.Start{}, agent.MaxPayload))
+	err := Decode([]byte(`{"recovery":{"loop":{"do":"correct","times":0}}}`), &agent.Spec{}, 0)
+	require.ErrorContains(t, err, "recovery.loop.times is zero; leave it out for the default", "an object that decodes itself")
+	require.ErrorContains(t, Decode([]byte(`{"price":{"input":1e-9}}`), &agent.Spec{}, 0), "price.input rounds to zero")
+	require.ErrorContains(t, Decode([]byte(`{"agent":0}`), &agent.Start{}, 0), "agent must be a string")
 }
 
 func TestDecodeBoundsTheSize(t *testing.T) {

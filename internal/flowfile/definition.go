@@ -85,7 +85,7 @@ type Step struct {
 	Timeout agent.Duration `json:"timeout"`
 	// Attempts is how often a failing tool is called; zero means the tool's own number. More than
 	// once is only for what is safe to do again.
-	Attempts int `json:"attempts"`
+	Attempts int `json:"attempts,omitempty"`
 	// OnUnknown says what happens if nobody knows whether the tool had its effect: a person is
 	// asked, the tool is called again, or the step fails.
 	OnUnknown flow.OnUnknown `json:"on_unknown"`
@@ -98,7 +98,7 @@ type Step struct {
 	// Instructions are the model's system prompt.
 	Instructions string `json:"instructions"`
 	// MaxOutputTokens bounds the reply; zero means the model's own bound.
-	MaxOutputTokens int `json:"max_output_tokens"`
+	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
 
 	// Ask is a question to a person; the result is the answer.
 	Ask string `json:"ask"`
@@ -168,7 +168,7 @@ type Map struct {
 	// its place in the list, from 1.
 	Key string `json:"key"`
 	// Width is how many items are in progress at once; zero means all.
-	Width int `json:"width"`
+	Width int `json:"width,omitempty"`
 	// Need is how many items must succeed; nil means all, and the first failure ends the flow.
 	// The others are dropped when so many have succeeded, and the result has those alone. With 0
 	// every item comes to its end.

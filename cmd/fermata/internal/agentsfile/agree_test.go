@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -229,11 +230,74 @@ func TestTheParserAndTheSchemaAgree(t *testing.T) {
 	})
 }
 
+// The file refuses 0, -1 and "x" for each number, and 0s for each duration, before a model is asked. The
+// fields are those of the types, so a later field of [agent.Definition] is not forgotten (HA-38).
+func TestNumbersOfAFileThatCantBeMeant(t *testing.T) {
+	schema, all, path := checked(t), everyKey(t), filepath.Join(t.TempDir(), DefaultName)
+	numbers, seen := map[string]bool{}, map[string]bool{}
+	for _, of := range groups {
+		for key, f := range numericFields(of.of) {
+			if !mayBeZero(of.of, f) && (of.name != "client_tool" || slices.Contains(clientToolKeys, key)) {
+				numbers[of.name+"."+key] = true
+			}
+		}
+	}
+	require.Subset(t, slices.Collect(maps.Keys(numbers)), []string{"agent.parallel_tools", "loop_detection.parallel", "check.max", "rule.remind", "remedy.times", "daily.tokens", "rate.per_second", "model.window", "map.width"})
+	visit(schema.Schema(), "", all, nil, func(n node) {
+		what := n.group + "." + n.key
+		if !numbers[what] && n.schema.Type != "integer" && n.schema.Type != "number" {
+			return
+		}
+		wrong := []any{"x", -1.0}
+		if slices.Contains(anyNumber, what) || least[what] < 0 { // -1 means none, or any number
+			wrong = wrong[:1]
+		}
+		for _, with := range wrong {
+			require.Error(t, parsed(t, path, clone(t, put(all, n.path, with))), "%v: %v", n.path, with)
+		}
+		if !numbers[what] && n.schema.Minimum != nil && *n.schema.Minimum == 0 {
+			return
+		}
+		var zero any = 0.0
+		if n.schema.Ref != "" {
+			zero = "0s"
+		}
+		err := parsed(t, path, clone(t, put(all, n.path, zero)))
+		says := n.key + " is zero; "
+		if what == "repeat.most" { // it is required, and has no default
+			says = "needs most: "
+		}
+		require.ErrorContains(t, err, says, "%v", n.path)
+		seen[what] = true
+	})
+	require.Empty(t, slices.DeleteFunc(slices.Sorted(maps.Keys(numbers)), func(what string) bool { return seen[what] }), "testdata/every-key.yaml does not set them")
+}
+
+// numericFields are the numbers and durations of a type, by their keys.
+func numericFields(of reflect.Type) map[string]reflect.StructField {
+	found := map[string]reflect.StructField{}
+	for f := range of.Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		kind := f.Type.Kind()
+		if kind == reflect.Pointer {
+			kind = f.Type.Elem().Kind()
+		}
+		switch {
+		case f.Anonymous && key == "":
+			maps.Copy(found, numericFields(f.Type))
+		case kind >= reflect.Int && kind <= reflect.Float64:
+			found[key] = f
+		}
+	}
+	delete(found, "") // our own fields, such as a server's line
+	return found
+}
+
 // meanings are what the parser says of values whose form is right.
 var meanings = []string{
 	"is not known: write", "there is no ", "no tool is called", "no agent of this file", "can't be held", "belongs to", "belong to", "goes with", "is not a directory", "the agent is called",
 	"needs a variable", "its URL ", "its OAuth ", "must be an http", "service_tier must be", "cache_ttl must be 5m or 1h", "it may be 24h at most", "write 1ms to ",
-	"is not taken here", "this file has no such agent", "more than limits.adaptive.max", "add it to the agent's tools", "stands for all skills of the file", "verify.max is zero", "before_calls.max is zero", "compaction.threshold is zero", "compaction.keep_last is zero", "write -1 for none", "workspace needs kind or env", "such a hook may take 1m at most", "is no check after it", "only a judge of",
+	"is not taken here", "this file has no such agent", "more than limits.adaptive.max", "add it to the agent's tools", "stands for all skills of the file", "workspace needs kind or env", "such a hook may take 1m at most", "is no check after it", "only a judge of",
 }
 
 // ofMeaning reports whether a refusal is of what values mean, and of nothing else.

@@ -139,6 +139,9 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 	}
 }
 
+// noneIsMinusOne are fields of an agent in which -1 means none.
+var noneIsMinusOne = []string{"nudges", "repairs"}
+
 // refused adds an error of the decoder at the line of its field. t is the decoded type.
 func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	if err == nil {
@@ -155,6 +158,9 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	}
 	if strings.HasSuffix(text, "is not known here") {
 		text += meantIn(t, what.Path)
+	}
+	if less, zero := strings.CutSuffix(text, " is zero; leave it out for the default"); zero && t == reflect.TypeFor[agent.Definition]() && slices.Contains(noneIsMinusOne, what.Path) {
+		text = less + " is zero; write -1 for none, or leave it out for the profile's number"
 	}
 	if strings.HasPrefix(what.Path, "agents[") && strings.HasSuffix(text, "] must be an object, not string") {
 		text += "; a sub-agent is written as {agent: NAME}"

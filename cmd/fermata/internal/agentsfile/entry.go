@@ -37,9 +37,9 @@ type modelEntry struct {
 	Price agent.Price `json:"price"`
 	// Window is how many tokens a request and its reply may have together; zero means what is
 	// known of the model.
-	Window int `json:"window"`
+	Window int `json:"window,omitempty"`
 	// MaxOutput is how many tokens one reply may have; zero means what is known of the model.
-	MaxOutput int `json:"max_output"`
+	MaxOutput int `json:"max_output,omitempty"`
 	// Headers are sent with each request. "${NAME}" in a value is a variable of the worker's
 	// environment.
 	Headers map[string]string `json:"headers"`

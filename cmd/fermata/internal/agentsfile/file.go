@@ -158,44 +158,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		errors.As(err, &what)
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
-	numbers := slices.Clone(positive)
-	for _, kind := range agent.FailureKinds() {
-		numbers = append(numbers, "recovery."+string(kind)+".times")
-	}
-	for _, name := range numbers {
-		// at returns the key if the field is not written.
-		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; leave it out for the default", e.path, name)
-		}
-	}
-	for _, name := range []string{"nudges", "repairs"} {
-		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; write -1 for none, or leave it out for the profile's number", e.path, name)
-		}
-	}
 	c.output(e, "output", def.Output)
-}
-
-// positive are fields in which a zero would silently mean the default. Durations and limits of
-// zero are refused when they are read.
-var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue", "skill_match.top_n", "verify.max", "hooks.before_calls.max", "compaction.threshold", "compaction.keep_last", "tool_narrowing.window_turns"}
-
-// isZero reports whether a field is written as a zero. A dot separates the names of a
-// path.
-func isZero(n *yaml.Node, path string) bool {
-	name, rest, deeper := strings.Cut(path, ".")
-	for _, e := range entries(n) {
-		switch {
-		case e.name != name:
-		case deeper:
-			return isZero(e.value, rest)
-		case e.value.Kind == yaml.ScalarNode:
-			var d agent.Duration
-			// A duration may be written as 0s.
-			return e.value.Value == "0" || d.UnmarshalText([]byte(e.value.Value)) == nil && d == 0
-		}
-	}
-	return false
 }
 
 // apart lists the errors that are joined in an error.

@@ -84,6 +84,27 @@ func TestFaults(t *testing.T) {
 		{"no times", sound + "    recovery: {refusal: {do: retry, times: 0}}\n    tool_narrowing: {window_turns: 0}\n", []string{
 			"fermata.yaml:4: agents.a.recovery.refusal.times is zero; leave it out for the default", "fermata.yaml:5: agents.a.tool_narrowing.window_turns is zero; leave it out for the default",
 		}},
+		{"zeros that would mean the default", sound + "    loop_detection: {parallel: 0}\n    verify:\n      checks:\n        - {name: x, judge: {max_output_tokens: 0}}\n    turn_policy: {max_prose_chars: 0}\n    notebook: {remind: 0}\n    daemon: {watchdog: 0, every: 0s}\n    limits: {adaptive: {shrink_by: 0}}\n    rules: [{do: deny, after_calls: 0}]\n    state_version: 0\n", []string{
+			"fermata.yaml:4: agents.a.loop_detection.parallel is zero; leave it out for the default",
+			"fermata.yaml:7: agents.a.verify.checks[0].judge.max_output_tokens is zero; leave it out for the default",
+			"fermata.yaml:8: agents.a.turn_policy.max_prose_chars is zero; leave it out for the default",
+			"fermata.yaml:9: agents.a.notebook.remind is zero; leave it out for the default",
+			"fermata.yaml:10: agents.a.daemon.watchdog is zero; leave it out for the default",
+			"fermata.yaml:10: agents.a.daemon.every is zero; leave it out for the default",
+			"fermata.yaml:11: agents.a.limits.adaptive.shrink_by is zero; leave it out for the default",
+			"fermata.yaml:12: agents.a.rules[0].after_calls is zero; leave it out for the default",
+			"fermata.yaml:13: agents.a.state_version is zero; leave it out for the default",
+		}},
+		{"zeros elsewhere", sound + "daily: {tokens: 0, cost_usd: 0.0}\nrates: {openai: {per_second: 0, concurrent: 0}}\nmodels:\n  m: {provider: openai, model: gpt-5, window: 0, price: {input: 0, output: 0}}\n  n: {provider: openai, model: gpt-5, price: {input: 0, output: 0}}\n  o: {provider: openai, model: own, price: {input: 0, output: 0}}\nmcp:\n  x: {command: [y], start_timeout: 0s}\nflows:\n  f:\n    steps: [{tool: fs_read, attempts: 0}]\n", []string{
+			"fermata.yaml:4: daily.tokens is zero; leave it out for the default", "fermata.yaml:4: daily.cost_usd is zero; leave it out for the default",
+			"fermata.yaml:5: rates.openai.per_second is zero; leave it out for the default", "fermata.yaml:5: rates.openai.concurrent is zero; leave it out for the default",
+			"fermata.yaml:7: models.m.window is zero; leave it out for the default",
+			"fermata.yaml:8: models.n.price is zero, and the price of gpt-5 is known; leave it out for that price",
+			"fermata.yaml:11: mcp.x.start_timeout is zero; leave it out for the default",
+			"fermata.yaml:14: flows.f.steps[0].attempts is zero; leave it out for the default",
+		}},
+		{"almost no cost", sound + "    limits: {cost_usd: 0.0000001}\n", []string{"fermata.yaml:4: agents.a.limits.cost_usd rounds to zero; the smallest amount is 0.000001"}},
+		{"a limit that begins above its end", sound + "    limits: {own_turns: 4, adaptive: {initial: 9}}\n", []string{"fermata.yaml:4: agent a: limits.adaptive.initial is 9, more than limits.adaptive.max, which is 4"}},
 		{"a hook that writes", sound + "    hooks:\n      before_calls:\n        checks:\n          - {name: x, tool: fs_read}\n          - {name: w, tool: fs_write}\n", []string{
 			"fermata.yaml:8: agents.a.hooks.before_calls.checks[1]: the tool fs_write is not read-only, and without arguments it gets what a model wrote; make the tool read-only, or give the check arguments",
 		}},

@@ -82,10 +82,12 @@ var (
 		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "check": {"name"}, "client_tool": {"name"}, "rule": {"do"}, "remedy": {"do"}, "reminder": {"text"}, "model": {"provider", "model"}, "tool": {"approval"},
 		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
-	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1, "skill_match.top_n": 1, "remedy.times": 1, "agent.nudges": -1, "agent.repairs": -1, "limits.turns": 1, "limits.own_turns": 1, "limits.tokens": 1, "limits.agents": 1, "limits.depth": 1, "adaptive_limit.initial": 1, "adaptive_limit.max": 1, "adaptive_limit.extend_by": 1, "tool_narrowing.window_turns": 1}
+	// least is 1 for whole numbers that are not here. Zero is never taken, but for fields that are
+	// pointers: see mayBeZero.
+	least = map[string]float64{"agent.nudges": -1, "agent.repairs": -1, "loop_detection.cycles": 2, "loop_detection.results": 2, "loop_detection.parallel": 2}
 	most  = map[string]float64{"cadence.every": 1000, "cadence.after_turns": 1000, "cadence.max_invocations": 1000, "skip.last_turns": 1000, "skip.attempts": 1000, "remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
 		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
-	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
+	// anyNumber may be below zero, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last", "verify.max", "call_hooks.max"}
 	notEmpty  = []string{"verify.checks", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
@@ -280,7 +282,7 @@ func (g *generator) field(path string, of reflect.Type, f reflect.StructField) *
 		s.Enum, s.Pattern = anys(strings.Split(list, ",")), ""
 	}
 	s.Pattern, s.PropertyNames = cmp.Or(patterns[path], s.Pattern), names[path]
-	g.bounds(s, path)
+	g.bounds(s, path, mayBeZero(of, f))
 	g.byDefault(s, path, f)
 	return s
 }
@@ -303,8 +305,15 @@ func providersOf(path string) string {
 	return list[0]
 }
 
-func (g *generator) bounds(s *jsonschema.Schema, path string) {
+// mayBeZero reports whether a number may be written as zero: a pointer tells it from a key that is left
+// out, and a price of zero is free.
+func mayBeZero(of reflect.Type, f reflect.StructField) bool {
+	return f.Type.Kind() == reflect.Pointer || of == reflect.TypeFor[agent.Price]()
+}
+
+func (g *generator) bounds(s *jsonschema.Schema, path string, mayBeZero bool) {
 	max, bounded := most[path]
+	min, low := least[path]
 	switch {
 	case slices.Contains(notEmpty, path) && s.Type == "array":
 		s.MinItems = jsonschema.Ptr(1)
@@ -312,11 +321,20 @@ func (g *generator) bounds(s *jsonschema.Schema, path string) {
 		s.MinProperties = jsonschema.Ptr(1)
 	case bounded && s.Type == "array":
 		s.MaxItems = jsonschema.Ptr(int(max))
-	case path == "limits.cost_usd":
-		s.ExclusiveMinimum = jsonschema.Ptr(0.0)
 	case s.Type == "integer" || s.Type == "number":
-		if !slices.Contains(anyNumber, path) {
-			s.Minimum = jsonschema.Ptr(least[path])
+		switch {
+		case slices.Contains(anyNumber, path):
+		case mayBeZero:
+			s.Minimum = jsonschema.Ptr(0.0)
+		case low:
+			s.Minimum = jsonschema.Ptr(min)
+		case s.Type == "integer":
+			s.Minimum = jsonschema.Ptr(1.0)
+		default:
+			s.ExclusiveMinimum = jsonschema.Ptr(0.0)
+		}
+		if !mayBeZero && s.ExclusiveMinimum == nil && (s.Minimum == nil || *s.Minimum < 0) {
+			s.Not = &jsonschema.Schema{Const: jsonschema.Ptr[any](0)}
 		}
 		if bounded {
 			s.Maximum = jsonschema.Ptr(max)
@@ -432,6 +450,10 @@ func (g *generator) kind(s *jsonschema.Schema) string {
 		return "by path, JSON Schema"
 	case s.Type == "object" && s.AdditionalProperties != nil:
 		return "by name, " + g.kind(s.AdditionalProperties)
+	case s.ExclusiveMinimum != nil && s.Maximum != nil:
+		return fmt.Sprintf("%s above %v, up to %v", s.Type, *s.ExclusiveMinimum, *s.Maximum)
+	case s.ExclusiveMinimum != nil:
+		return fmt.Sprintf("%s above %v", s.Type, *s.ExclusiveMinimum)
 	case s.Minimum != nil && s.Maximum != nil:
 		return fmt.Sprintf("%s, %v to %v", s.Type, *s.Minimum, *s.Maximum)
 	case s.Minimum != nil && *s.Minimum != 0:

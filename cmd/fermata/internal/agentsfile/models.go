@@ -89,6 +89,11 @@ func (f *File) readModels(c *checker, part entry) {
 			c.add(what.Code, e.at(what.Path), "%s.%w", where, err)
 			continue
 		}
+		// A price of zero throughout is none, so the table's would count.
+		if at := e.at("price"); at != e.key && entry.Price == (agent.Price{}) && m.Info(entry.Model).Price != (agent.Price{}) {
+			c.add(agent.CodeInvalidInput, at, "%s.price is zero, and the price of %s is known; leave it out for that price", where, entry.Model)
+			continue
+		}
 		f.named[e.name], f.models[e.name] = entry, m
 	}
 }

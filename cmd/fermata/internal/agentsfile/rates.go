@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// rateEntry bounds the calls of a provider's models, or of one model. Zero is no bound.
+// rateEntry bounds the calls of a provider's models, or of one model. Zero means no bound.
 type rateEntry struct {
 	// PerSecond is how many calls may begin in a second, over all workers of the task queue.
 	PerSecond float64 `json:"per_second,omitempty"`

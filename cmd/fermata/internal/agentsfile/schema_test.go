@@ -50,7 +50,7 @@ func TestThePageOfKeysIsMadeOfTheSchema(t *testing.T) {
 		"This page lists every key of `fermata.yaml`. [agents.md](agents.md) explains the file with an example. The tests generate this page and the JSON Schema [fermata.schema.json](fermata.schema.json) from the types of the parser, so edit the types' comments instead.\n\n" +
 		"`fermata schema > fermata.schema.json` writes the schema of your version. An editor with the YAML language server then completes and checks the file, if its first line is:\n\n" +
 		"```yaml\n# yaml-language-server: $schema=fermata.schema.json\n```\n\n" +
-		"Keys that the tables do not have are refused, and so are `null` and blank texts: leave a key out instead. A duration is such as `90s`, `1h30m` or `7d`. Paths are relative to the file. A default of – means none, or what the sentence says.\n")
+		"Keys that the tables do not have are refused, and so are `null`, blank texts, and numbers and durations of zero that would mean the default: leave a key out instead. A duration is such as `90s`, `1h30m` or `7d`. Paths are relative to the file. A default of – means none, or what the sentence says.\n")
 	for _, of := range groups {
 		g.section(&out, of, root)
 	}

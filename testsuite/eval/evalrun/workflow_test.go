@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -198,9 +199,16 @@ func TestTheBudgetOfMoney(t *testing.T) {
 	require.Equal(t, eval.StopCost, p.Stopped)
 	require.Equal(t, 20, len(p.Done)+p.Left)
 	require.Equal(t, agent.USD(30*len(p.Done)), p.Spent)
-	require.Len(t, p.Done, 4, "the part of the fourth is smaller than its cost")
-	require.Equal(t, agent.USD(50), th.begun[0].Limits.CostUSD)
-	require.Equal(t, agent.USD(50), th.begun[1].Limits.CostUSD)
+	// Those that ran together last may have cost more than their parts. How many ran depends
+	// on which of two ended first.
+	require.GreaterOrEqual(t, p.Spent, agent.USD(100))
+	require.Less(t, p.Spent, agent.USD(100+2*30))
+	var parts []agent.USD
+	for _, b := range th.begun {
+		parts = append(parts, b.Limits.CostUSD)
+	}
+	slices.Sort(parts)
+	require.Equal(t, []agent.USD{50, 50}, parts[len(parts)-2:], "the first two")
 }
 
 // A trial that its part of the budget ended counts neither way.

@@ -20,3 +20,18 @@ func TestAnUnusableSummaryOfEverything(t *testing.T) {
 		require.Equal(t, []any{TurnAsking, ""}, []any{p.state.Turn.Phase, p.state.Turn.SummaryReason}, "it is not asked for again")
 	}
 }
+
+// The author's nudge counts in the log's size and in a request's, and the runtime's own words do not.
+func TestAnAuthorsNudgeCounts(t *testing.T) {
+	sizes := func(spec string) (tail, request int) {
+		p := played(t, `begin go`, `opened {"completion":"tool","nudges":3`+spec+`}`)
+		log, since := p.state.Log.Bytes, p.state.Budget.BytesSince
+		p.lines(`says hm`)
+		return p.state.Log.Bytes - log, p.state.Budget.BytesSince - since
+	}
+	tail, request := sizes("")
+	for _, spec := range []string{`,"nudge":"Call finish."`, `,"texts":{"nudge":"Call finish."}`} {
+		longer, more := sizes(spec)
+		require.Equal(t, []int{tail + len("Call finish."), request + len("Call finish.")}, []int{longer, more}, spec)
+	}
+}

@@ -252,8 +252,10 @@ type RunStatus struct {
 	Queued int `json:"queued"`
 	// QueuedEvents counts events that wait for a turn of their own, and the most that may
 	// wait; nil if the agent is no daemon.
-	QueuedEvents *Used[int]        `json:"queued_events,omitempty"`
-	Labels       map[string]string `json:"labels,omitempty"`
+	QueuedEvents *Used[int] `json:"queued_events,omitempty"`
+	// Kept is what a run at rest keeps until it goes on, beside its Suspension; nil if that is nothing.
+	Kept   *Kept             `json:"kept,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 	// Usage and Cost count the run itself. Tree includes all runs below it, as far as
 	// they have reported. Limits compare with Tree.
 	Usage  Usage      `json:"usage"`

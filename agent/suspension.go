@@ -77,8 +77,11 @@ type Hold struct {
 	From HoldFrom `json:"from"`
 	// Session is the session that was held. All runs below it inherit the hold.
 	Session string `json:"session"`
-	Verb    Verb   `json:"verb"` // pause or interrupt
-	By      string `json:"by,omitempty"`
+	// Initiator is who added the hold: an operator, the parent, or the runtime (policy). An inherited
+	// hold is the parent's.
+	Initiator Initiator `json:"initiator,omitempty"`
+	Verb      Verb      `json:"verb"` // pause or interrupt
+	By        string    `json:"by,omitempty"`
 	// Code says why the runtime itself held the run; empty if somebody else did.
 	Code   Code      `json:"code,omitempty"`
 	Reason string    `json:"reason,omitempty"`

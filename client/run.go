@@ -27,6 +27,9 @@ type Run struct {
 	ID string
 	// seq is the last event of the log when a verb was last answered through this handle.
 	seq atomic.Int64
+	// pause is the suspension that the last pause through this handle began; nil if there was none. A
+	// hook may deny it.
+	pause atomic.Pointer[string]
 	// ending is set once a stop or a cancel was accepted: the run can't be suspended any
 	// more.
 	ending atomic.Bool

@@ -162,9 +162,18 @@ func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, err
 
 // took remembers what the run has answered to a verb, for [Run.Wait].
 func (r *Run) took(command agent.Command, ack agent.Ack) {
-	r.noteSeq(ack.Seq)
+	r.noteAck(ack)
 	if command.Verb().Strength() >= agent.VerbStop.Strength() {
 		r.ending.Store(true)
+	}
+}
+
+// noteAck remembers what an answer says, whichever verb it answers. Only that to a pause or an interrupt
+// has a hold.
+func (r *Run) noteAck(ack agent.Ack) {
+	r.noteSeq(ack.Seq)
+	if ack.Hold != nil {
+		r.pause.Store(&ack.Suspension)
 	}
 }
 

@@ -20,9 +20,12 @@ import (
 //
 // If the run is suspended, the Outcome's Status is [agent.StatusSuspended], Suspension
 // says why, and Ended is zero. If no worker answers, the Outcome has only what a listing
-// knows. The run does not notice who waits for it, and its history does not grow. The
-// error only means that the state is unknown. How a run failed is in the Outcome: see
-// [agent.Outcome.Err].
+// knows. The run does not notice who waits for it, and its history does not grow. How a
+// run failed is in the Outcome: see [agent.Outcome.Err].
+//
+// The error [agent.CodeDenied] means that a hook has denied the pause that was sent
+// through this handle; the next Wait does not return it again. Every other error only
+// means that the state is unknown.
 func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	o, err := r.wait(ctx)
 	r.settle(err == nil && o.Status.Ended())
@@ -35,7 +38,9 @@ func (r *Run) wait(ctx context.Context) (*agent.Outcome, error) {
 		switch {
 		// After a stop or a cancel, a suspension on the way is not what the caller waits for.
 		case err == nil && (durable.Closed(info) || r.ending.Load()):
-			return r.result(ctx)
+			if err = r.deniedBefore(ctx, info); err == nil {
+				return r.result(ctx)
+			}
 		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:
 			return r.stored(ctx)
 		case err == nil:
@@ -53,11 +58,33 @@ func (r *Run) wait(ctx context.Context) (*agent.Outcome, error) {
 	}
 }
 
+// deniedBefore returns the error of pauseDenied for a run that has ended since.
+func (r *Run) deniedBefore(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+	if r.pause.Load() == nil || r.ending.Load() {
+		return nil
+	}
+	s, err := r.status(ctx, info.GetExecution().GetRunId(), pollFor)
+	if err != nil {
+		return nil // the outcome says more than that no worker answers
+	}
+	return r.pauseDenied(s)
+}
+
+// pauseDenied returns an error if a hook has denied the pause that was sent through this handle. It does
+// so once, so that a later Wait waits on.
+func (r *Run) pauseDenied(s agent.RunStatus) error {
+	id, d := r.pause.Load(), s.SuspensionDenied
+	if id == nil || d == nil || d.Suspension != *id || !r.pause.CompareAndSwap(id, nil) {
+		return nil
+	}
+	return agent.Errorf(agent.CodeDenied, "the hook %s denied the pause (%s), and the run goes on: %s", d.Hook, d.Suspension, d.Reason)
+}
+
 // RunOf returns the run that answered a verb. Its [Run.Wait] ignores suspensions from
 // before the answer.
 func (c *Client) RunOf(ack agent.Ack) *Run {
 	r := &Run{client: c, Session: ack.Session, ID: ack.Run}
-	r.noteSeq(ack.Seq)
+	r.noteAck(ack)
 	return r
 }
 
@@ -71,9 +98,9 @@ func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExec
 	defer looks.stop()
 	for ask, news := true, history.news; ; {
 		if ask {
-			out, answered := r.suspendedOutcome(ctx, info)
-			if out != nil {
-				return out, nil
+			out, answered, denied := r.suspendedOutcome(ctx, info)
+			if out != nil || denied != nil {
+				return out, denied
 			}
 			ask = !answered
 		}
@@ -105,18 +132,18 @@ func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExec
 
 // suspendedOutcome returns the Outcome of a suspended run; nil if it is not suspended.
 // The run knows most, such as the arguments of a call that waits for approval. If no
-// worker answers in time, the memo has to do.
-func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
+// worker answers in time, the memo has to do. denied is the error of a denied pause.
+func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool, denied error) {
 	execution := info.GetExecution().GetRunId()
 	s, err := r.status(ctx, execution, pollFor)
 	if err != nil {
 		now, lost := r.describe(ctx, execution)
 		if lost != nil || durable.Closed(now) {
-			return nil, false
+			return nil, false, nil
 		}
 		memo := ReadMemo(now)
 		if memo.Status != agent.StatusSuspended || slices.Contains(waitsFor(now), string(agent.SuspensionAwaitingBudget)) {
-			return nil, false
+			return nil, false, nil
 		}
 		// The memo says that the run is suspended, so a longer question pays: its worker
 		// may only be busy.
@@ -127,16 +154,19 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 			return &agent.Outcome{
 				V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status,
 				Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
-			}, false
+			}, false, nil
 		}
 	}
+	if denied := r.pauseDenied(s); denied != nil {
+		return nil, true, denied
+	}
 	if s.Status != agent.StatusSuspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.SuspensionAwaitingBudget {
-		return nil, true // also if it waits only for a grant: it continues by itself
+		return nil, true, nil // also if it waits only for a grant: it continues by itself
 	}
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
 		Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
-	}, true
+	}, true, nil
 }
 
 // status asks an execution for its status, and waits at most that long.

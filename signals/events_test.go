@@ -50,7 +50,7 @@ func recorded() []agent.Event {
 	}
 	answer := &agent.Answered{Request: "q-7", Decision: "approve", By: "ana@acme.com", Approver: "ana@acme.com", Edited: true, Reason: "it is due"}
 	r := approval()
-	hold := &agent.Hold{ID: "h-3", From: agent.HoldOwn, Session: "trip-42", Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}
+	hold := &agent.Hold{ID: "h-3", From: agent.HoldOwn, Session: "trip-42", Initiator: agent.InitiatorOperator, Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}
 	return append(ends(), []agent.Event{
 		{Type: agent.EventRunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.EventRunSuspended, Suspension: suspension()},

@@ -15,7 +15,7 @@ func held() map[string]any {
 		"suspension": suspension(),
 		"status-suspended": agent.RunStatus{
 			V: 1, Session: "trip-42/pay-1", Run: "01a2", Agent: "payer", Status: agent.StatusSuspended, Since: at, Turn: 4, InFlight: []agent.InFlight{},
-			Suspension: suspension(), Children: agent.ChildCounts{Suspended: 2, Ended: 1}, Queued: 1, Usage: agent.Usage{Input: 10, Output: 5}, Cost: 412_300, Build: "v0.3.1", Seq: 118,
+			Suspension: suspension(), Children: agent.ChildCounts{Suspended: 2, Ended: 1}, Queued: 1, Kept: &agent.Kept{Messages: []agent.KeptMessage{{By: "ana@acme.com", Text: "Also look at trains."}}, Calls: []agent.KeptCall{{Call: "t4.2", Tool: "pay", Decided: true}}}, Usage: agent.Usage{Input: 10, Output: 5}, Cost: 412_300, Build: "v0.3.1", Seq: 118,
 			Refused: []agent.RefusedVerb{{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.CodeInvalidInput, Message: "interupt refused: no verb of that name is known; the verbs are …"}}},
 		},
 		"memo-requests": agent.Memo{
@@ -38,7 +38,7 @@ func suspension() *agent.Suspension {
 	return &agent.Suspension{
 		ID: "s-3", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorPolicy, Cause: "approval", Reason: "amount over 500", Turn: 4, Checkpoint: "cp-31", Since: at, Expires: at.Add(time.Hour),
 		Requests: []agent.Request{approval()},
-		Holds:    []agent.Hold{{ID: "h-3", From: agent.HoldInherited, Session: "trip-42", Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}},
+		Holds:    []agent.Hold{{ID: "h-3", From: agent.HoldInherited, Session: "trip-42", Initiator: agent.InitiatorParent, Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}},
 	}
 }
 

@@ -114,6 +114,7 @@ func TestRetry(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "All is paid.\ncompleted · 1 turn ·")
 	require.Contains(t, s.run("runs", id).out, " "+points[2]+" (retry)\n")
+	require.Regexp(t, `(?m)^task +go$`, s.run("show", id).out)
 	s.fails(6, "[stale]", "retry", id)
 
 	// Here the payments may.

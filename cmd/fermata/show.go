@@ -351,6 +351,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if q := v.QueuedEvents; q != nil {
 		row("queued", "%d of %s", q.Used, render.Count(q.Max, "event"))
 	}
+	showKept(row, v.Kept)
 }
 
 // showAsked shows whole requests, with the commands that answer them.

@@ -117,6 +117,9 @@ func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session s
 	if !h.wait {
 		return nil
 	}
+	if line.Hold != nil { // a handle that knows of the pause, which a hook may deny
+		run = runs.RunOf(line.Ack)
+	}
 	return h.awaitEffect(ctx, runs, run)
 }
 

@@ -70,7 +70,7 @@ func (s *stage) shows(run *fermata.Run) {
 	require.Equal(s.t, run.Session+": run "+run.ID+" has it\n", r.out)
 	r = s.run("show", run.Session)
 	require.Zero(s.t, r.exit, r.err)
-	for _, want := range []string{`waits +s-1, held since`, `hold +held by bo \(interrupt\): now, for`, `queued +1 message\n`, `refused +interupt at .*interupt refused: no verb of that name`} {
+	for _, want := range []string{`waits +s-1, held since`, `hold +held by bo \(interrupt\): now, for`, `queued +1 message\n`, `message .*Are you there\?\n`, `refused +interupt at .*interupt refused: no verb of that name`} {
 		require.Regexp(s.t, want, r.out)
 	}
 	r = s.run("wait", run.Session)

@@ -155,7 +155,8 @@ type LocateArgs struct {
 	// NoMessage means that the start has no message. So the log must have one that the model can
 	// answer.
 	NoMessage bool `json:"no_message,omitempty"`
-	// Task means that an agent looks at the run's answer, and the task is that of the run before.
+	// Task means that the run's task is that of the run before: it begins at a checkpoint without a
+	// message, or is a daemon's whose answer an agent looks at.
 	Task bool `json:"task,omitempty"`
 	// Fence orders the write that the activity may make; the store refuses a lower one
 	// (docs/store.md). The workflow sets Fence.By.
@@ -207,7 +208,7 @@ func (s *step) locate(behind []string) {
 	s.Log.nextFence() // recovering events of terminated runs is a write, too
 	from, reset := s.Origin.Start.From, s.Origin.Start.Carry == agent.CarryReset
 	s.do(Locate{LocateArgs{
-		Session: s.Session, From: from, TerminatedRuns: behind, NoMessage: s.hasNoMessage(), Task: s.needsFormerTask(), Reset: reset, Fence: s.Log.Fence, StateVersion: s.Spec.StateVersion,
+		Session: s.Session, From: from, TerminatedRuns: behind, NoMessage: s.hasNoMessage(), Task: s.needsFormerTask() || s.continuesTask(), Reset: reset, Fence: s.Log.Fence, StateVersion: s.Spec.StateVersion,
 	}})
 }
 

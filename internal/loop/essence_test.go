@@ -192,7 +192,7 @@ func (e *essential) talk() {
 func (e *essential) tree() {
 	s := e.State
 	for i, h := range s.Holds.List {
-		s.Holds.List[i] = agent.Hold{From: h.From, Verb: h.Verb, By: h.By}
+		s.Holds.List[i] = agent.Hold{From: h.From, Initiator: h.Initiator, Verb: h.Verb, By: h.By}
 		if knows(s.Holds.Known, agent.HoldRef{Session: h.Session, N: holdNumber(h) + 1}) {
 			s.Holds.List[i].ID = "old"
 		}

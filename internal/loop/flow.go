@@ -182,7 +182,7 @@ func (s *State) flowReasons() (all reasons) {
 	if wait {
 		all = append(all, s.Calls.waitReasons()...)
 	}
-	all = slices.Concat(all, s.Holds.reasons(s.Suspensions.by()), s.budgetReasons())
+	all = slices.Concat(all, s.Holds.reasons(), s.budgetReasons())
 	if len(all) == 0 && wait {
 		all = append(all, reason{kind: agent.SuspensionAwaitingChildren, owner: agent.OwnerRuntime, finds: []string{"children"}})
 	}

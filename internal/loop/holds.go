@@ -136,12 +136,14 @@ func (h *Holds) confirm(heard []agent.HoldRef) {
 // startUnder sets the hold under which the run starts; nil if there is none.
 func (h *Holds) startUnder(under *agent.Hold) {
 	if under != nil {
-		h.List = []agent.Hold{bounded(*under)}
+		one := bounded(*under)
+		one.Initiator = agent.InitiatorParent // the parent may have it of an operator
+		h.List = []agent.Hold{one}
 	}
 }
 
-// reasons returns the holds as reasons to wait. by is who caused the suspension.
-func (h Holds) reasons(by agent.Initiator) (all reasons) {
+// reasons returns the holds as reasons to wait.
+func (h Holds) reasons() (all reasons) {
 	if h.inherited() != nil {
 		all = append(all, reason{kind: agent.SuspensionHeld, owner: agent.OwnerParent, finds: []string{"held"}})
 	}
@@ -149,7 +151,7 @@ func (h Holds) reasons(by agent.Initiator) (all reasons) {
 		return all
 	}
 	owner := agent.OwnerOperator
-	if by == agent.InitiatorParent {
+	if h.own().Initiator == agent.InitiatorParent {
 		owner = agent.OwnerParent
 	}
 	own := reason{kind: agent.SuspensionHeld, owner: owner, finds: []string{"held"}}
@@ -242,6 +244,7 @@ func (s *step) nextHold() int {
 // addHold adds a hold, opens a suspension if none is open, and records both.
 func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
 	h = bounded(h)
+	h.Initiator = by
 	s.Holds.add(h, n)
 	s.openSuspension(by, string(h.Verb), h.Reason)
 	s.changed = true

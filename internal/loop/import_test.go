@@ -97,7 +97,7 @@ func TestOwner(t *testing.T) {
 		"held and parked":                {State{Holds: Holds{List: []agent.Hold{own}}, Park: times}, agent.OwnerOperator},
 		"held from above":                {State{Holds: Holds{List: []agent.Hold{inherited}}}, agent.OwnerParent},
 		"held twice":                     {State{Holds: Holds{List: []agent.Hold{own, inherited}}}, agent.OwnerParent},
-		"held by its parent's own order": {State{Holds: Holds{List: []agent.Hold{own}}, Suspensions: Suspensions{Open: &OpenSuspension{By: agent.InitiatorParent}}}, agent.OwnerParent},
+		"held by its parent's own order": {State{Holds: Holds{List: []agent.Hold{{From: agent.HoldOwn, Initiator: agent.InitiatorParent}}}}, agent.OwnerParent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.s.Suspensions.Open == nil {

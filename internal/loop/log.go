@@ -262,11 +262,11 @@ func (s *step) recordOwnText(why agent.Note, text string) {
 	s.recordNoteSized(why, text, s.noteBytes(text))
 }
 
-// noteBytes returns what words count that the agent may have replaced ([agent.Definition.Texts]).
-// They count only then: the runtime's own words may change in a later build, and a replay must decide
-// the same.
+// noteBytes returns what words count that the agent may have replaced ([agent.Definition.Texts] and
+// [agent.Definition.Nudge]). They count only then: the runtime's own words may change in a later build,
+// and a replay must decide the same.
 func (s *step) noteBytes(text string) int {
-	if len(s.Spec.Texts) == 0 {
+	if len(s.Spec.Texts) == 0 && (s.Spec.Nudge == "" || text != s.Spec.Nudge) {
 		return 0
 	}
 	return len(text)

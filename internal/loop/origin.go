@@ -63,6 +63,9 @@ func (o *Origin) setStart(start agent.Start, brief string) {
 	o.Start, o.Labels, o.Task, o.BriefingText = &start, start.Labels, start.Input.Task(), brief
 }
 
+// inheritTask sets the task to the beginning of what the run before was asked.
+func (o *Origin) inheritTask(task string) { o.Task = agent.Input{Text: task}.Task() }
+
 // refuseStart keeps the agent's name of an invalid start, if that one is valid, and nothing
 // else.
 func (o *Origin) refuseStart(start agent.Start) {

@@ -25,7 +25,7 @@ func (s *State) reasons() (all reasons) {
 	if s.isFlow() {
 		return s.flowReasons()
 	}
-	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Suspensions.by()), s.budgetReasons())
+	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(), s.budgetReasons())
 	// Only if nothing else keeps the run: what it waits for itself is more to the point.
 	if len(all) == 0 && s.onlyAwaitsSuspendedChildren() {
 		all = append(all, reason{kind: agent.SuspensionAwaitingChildren, owner: agent.OwnerRuntime, finds: []string{"children"}})

@@ -273,8 +273,10 @@ func (s *step) summaryReplied(r wire.Reply) {
 		s.Turn.setText(last.Text())
 	}
 	text := m.Text()
-	if r.Finish == wire.FinishHeld {
-		text = "" // half a summary would replace the whole conversation
+	unusable := r.Finish == agent.FinishLength || r.Finish == agent.FinishContentFilter
+	// Half a summary, or a refusal, would replace the whole conversation.
+	if r.Finish == wire.FinishHeld || unusable && s.Turn.Summary == SummaryOfAll {
+		text = ""
 	}
 	s.takeSummary(text, m.FileParts(), r.Compaction, r.Finish == wire.FinishHeld)
 }

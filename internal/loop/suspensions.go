@@ -49,14 +49,6 @@ func (r Suspensions) atRest() bool { return r.Open != nil && r.Open.AtRest }
 // published reports whether the run has reported itself suspended.
 func (r Suspensions) published() bool { return r.Open != nil && r.Open.Published }
 
-// by returns who caused the open suspension; empty while none is open.
-func (r Suspensions) by() agent.Initiator {
-	if r.Open == nil {
-		return ""
-	}
-	return r.Open.By
-}
-
 // continueAsNewAfter is how long a run is suspended before it continues as new, on the
 // workers of that day. So a long wait does not pin an old build.
 const continueAsNewAfter = 10 * time.Minute

@@ -362,17 +362,13 @@ func (s *step) acknowledge() {
 }
 
 // ackHold returns the run's own hold, for the answer to a hold. The suspension may have begun for
-// another reason, such as a question: then its initiator is another one.
+// another reason, such as a question or a hold of the parent: then its initiator is another one.
 func (s *step) ackHold() *agent.AckHold {
 	v, h := s.Suspension(), s.Holds.own()
 	if v == nil || h == nil {
 		return nil
 	}
-	by := agent.InitiatorOperator
-	if slices.Contains([]string{string(agent.VerbPause), string(agent.VerbInterrupt), string(h.Code)}, v.Cause) {
-		by = v.Initiator
-	}
-	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: by, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
+	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: h.Initiator, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
 }
 
 func (s *step) ack(p ProcessedVerb) agent.Ack {

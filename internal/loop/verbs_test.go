@@ -131,6 +131,21 @@ func TestHoldsAreAnsweredWithTheHold(t *testing.T) {
 	require.Nil(t, hold)
 	require.Nil(t, resumed.Holds.own())
 
+	child := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {}`, `ordered {"verb":"pause","holds":[{"id":"h-4","session":"s","verb":"pause","by":"bo"}],"known_holds":[{"session":"s","n":4}]}`).state
+	require.Equal(t, agent.InitiatorParent, child.Suspension().Initiator)
+	child, hold = said(child, pause("ana", "lunch"), "p-1")
+	require.Equal(t, []any{agent.InitiatorOperator, "ana"}, []any{hold.Initiator, hold.By}, "the parent holds the run, too")
+	p := &player{t: t, state: child}
+	p.lines(`ordered {"verb":"resume","known_holds":[{"session":"s","n":4}]}`)
+	require.Equal(t, agent.OwnerOperator, p.state.Suspension().Owner, "only the person's hold is left")
+
+	p = played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {}`, `ordered {"verb":"pause","own":true,"by":"agent:s"}`)
+	require.Equal(t, agent.OwnerParent, p.state.Suspension().Owner)
+	_, hold = said(p.state, pause("ana", "lunch"), "p-1")
+	require.Equal(t, []any{agent.InitiatorParent, "agent:s"}, []any{hold.Initiator, hold.By}, "the parent's model was first")
+	_, hold = said(p.state, agent.InterruptCommand{CommandHeader: agent.CommandHeader{By: "ana"}}, "i-1")
+	require.Equal(t, []any{agent.InitiatorOperator, "ana"}, []any{hold.Initiator, hold.By}, "a stronger one replaces it")
+
 	asked := played(t, "begin go", `opened {"tools":["ask_user"]}`, `calls ask_user {"question":"Where?"}`).state
 	_, hold = said(asked, pause("ana", "lunch"), "p-1")
 	require.Equal(t, agent.AckHold{Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorOperator, Verb: agent.VerbPause, By: "ana", Reason: "lunch", Since: at}, *hold)

@@ -216,10 +216,21 @@ func (s *step) needsFormerTask() bool {
 	return s.asksAgentToCheck() && s.hasNoMessage() && (s.Origin.Start.From != nil || s.Daemon.HasWork)
 }
 
+// continuesTask reports whether the run has the task of the run before it because it begins at a
+// checkpoint without a message, as a retry does.
+func (s *step) continuesTask() bool { return s.Origin.Start.From != nil && s.hasNoMessage() }
+
 // inheritTask takes over the task of the run that this one continues.
 func (s *step) inheritTask(task string) {
-	if task != "" {
+	if task == "" {
+		return
+	}
+	if s.needsFormerTask() {
 		s.Checks.ask(task, false)
+	}
+	if s.continuesTask() {
+		s.Origin.inheritTask(task)
+		s.do(Publish{}) // opened has published the run without it
 	}
 }
 

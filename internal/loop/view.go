@@ -33,7 +33,7 @@ func (s *State) View(now time.Time) agent.RunStatus {
 		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
 		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
-	v.SuspensionDenied = s.SuspensionHooks.Denied
+	v.SuspensionDenied, v.Kept = s.SuspensionHooks.Denied, s.kept()
 	if v.Suspension == nil && !s.outcomeDecided() {
 		v.Requests = s.wireRequests()
 	}
@@ -50,6 +50,27 @@ func (s *State) View(now time.Time) agent.RunStatus {
 		v.Reason = agent.ReasonStopping
 	}
 	return v
+}
+
+// kept returns what a run at rest keeps until it goes on; nil if that is nothing. Requests and what the
+// run waits for are in the suspension, and calls that wait are in flight.
+func (s *State) kept() *agent.Kept {
+	if !s.Suspensions.atRest() || s.outcomeDecided() {
+		return nil
+	}
+	k := &agent.Kept{}
+	for _, p := range s.Messages.Pending {
+		k.Messages = append(k.Messages, agent.KeptMessage{By: p.Message.By, Text: agent.Input{Parts: p.Message.Parts}.Task()})
+	}
+	for _, c := range s.Calls.List {
+		if c.State == CallPending {
+			k.Calls = append(k.Calls, agent.KeptCall{Call: c.ID, Tool: c.Tool, Step: s.stepPath(c), Decided: c.hasDecision()})
+		}
+	}
+	if len(k.Messages)+len(k.Calls) == 0 {
+		return nil
+	}
+	return k
 }
 
 // listInFlight returns what is in flight: model and tool calls, children, and the store.

@@ -1,0 +1,24 @@
+package loop
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// The status of a run at rest lists what it keeps: messages that the model has not read, and calls that
+// have not begun.
+func TestTheStatusListsWhatIsKept(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `pause {}`, `send {"text":"Also\nlook at trains.","by":"ana"}`)
+	require.Nil(t, p.state.View(p.now).Kept, "it works")
+	p.lines(`calls subagent__b {"task":"one"}`, `send {"text":"`+strings.Repeat("x", 200)+`","mode":"queue"}`)
+	require.Equal(t, &agent.Kept{
+		Messages: []agent.KeptMessage{{By: "ana", Text: "Also look at trains."}, {Text: strings.Repeat("x", 119) + "…"}},
+		Calls:    []agent.KeptCall{{Call: "t1.1", Tool: "subagent__b"}},
+	}, p.state.View(p.now).Kept)
+	p.lines(`resume {}`)
+	require.Nil(t, p.state.View(p.now).Kept)
+}

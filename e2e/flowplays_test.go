@@ -229,6 +229,10 @@ func (m *memory) make(t *testing.T, r *memoryRun, s play.Step) bool {
 		}
 		return true
 	case agent.AwaitResumptionTool:
+		if _, _, bad := signals.DecodeParkRequest(s.Arguments); bad != nil {
+			m.deliver(t, r, path, agent.CallRejected, bad.Message)
+			return true
+		}
 		if waitOf(t, s).After > 0 {
 			m.deliver(t, r, path, agent.CallOK, flow.Event{TimedOut: true})
 			return true

@@ -396,6 +396,29 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			acts:  []act{{"ask", "ana 1, ben 1", deploys{"ask", "yes"}}},
 			text:  "ben eva ana", did: "ana 1, ben 1, eva 1",
 		},
+		// Conditions that can't be meant suspend nothing: the step has an error, which the function may
+		// handle. Else the run fails (OA-114).
+		"a wait that can't be meant": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				if err := w.do(c, "before"); err != nil {
+					return "", err
+				}
+				_, err := flow.Wait(c, event("bad topic"), nil)
+				return "it was armed", err
+			}),
+			fails: agent.CodeFlowFailed, did: "before 1",
+		},
+		"a wait that can't be meant is handled": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				_, err := flow.Wait(c, agent.Conditions{After: agent.Duration(-time.Hour)}, nil)
+				var failed *flow.StepError
+				if !errors.As(err, &failed) || failed.Status != agent.CallRejected {
+					return "", fmt.Errorf("it is not rejected: %w", err)
+				}
+				return failed.Text, w.do(c, "instead")
+			}),
+			text: "not parked: conditions.after must be positive, not -1h", did: "instead 1",
+		},
 		// Outside of a run nothing rests (OA-12).
 		"outside of a run": {
 			flows: one(func(w *world, c flow.Context) (string, error) {

@@ -82,6 +82,7 @@ var processes = map[string]func(spec string) error{
 	hookEnv:     gateUntilKilled,
 	policiesEnv: workPolicies,
 	askEnv:      askUntilKilled,
+	firstEnv:    payUntilKilled,
 }
 
 func TestMain(m *testing.M) {

@@ -37,12 +37,13 @@ func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
 }
 
 // Whoever has no program of ours starts, asks and reads with the plain temporal
-// command, and what it prints is what docs/wire.md says (HX-10). A start that is wrong is a
-// run that fails (HA-150).
+// command, and what it prints is what docs/wire.md says (HX-10). A start that is wrong fails before
+// there is a run: no log has it, the store has no head of it, and no model is asked (HA-150).
 func TestPlainTemporalCommand(t *testing.T) {
 	t.Parallel()
-	s := setup(t, agent.Definition{}, testsuite.NewScript(
-		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, testsuite.Reply{Text: "done"}), echo(nil))
+	script := testsuite.NewScript(
+		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, testsuite.Reply{Text: "done"})
+	s := setup(t, agent.Definition{}, script, echo(nil))
 	session := "cli-" + s.queue
 	_, err := s.cli(t, "workflow", "start", "-w", session, "--type", "fermata.run", "--task-queue", s.queue,
 		"--input", `{"agent":"tester","input":{"text":"Pay invoice 118"},"by":"ana@acme.com"}`)
@@ -84,6 +85,16 @@ func TestPlainTemporalCommand(t *testing.T) {
 	if ring() == nil { // the command decrypts payloads, and not the messages of failures
 		require.Contains(t, string(raw), "input.txt is not known here")
 	}
+	for of, n := range map[string]int{session: 1, session + "-bad": 0} {
+		runs, err := s.Runs(t.Context(), of)
+		require.NoError(t, err)
+		require.Len(t, runs, n, of)
+	}
+	_, err = s.dir.Head(t.Context(), session)
+	require.NoError(t, err)
+	_, err = s.dir.Head(t.Context(), session+"-bad")
+	require.ErrorIs(t, err, agent.CodeNotFound)
+	require.Len(t, script.Requests(), 2, "both are of the run that was right")
 }
 
 // temporal workflow cancel is the verb cancel; a terminated run is told as what it

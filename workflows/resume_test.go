@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,22 +21,43 @@ func parks(arguments map[string]any) testsuite.Reply {
 // A park without a reason, or with conditions that can't be meant, is no park: the
 // model is told what is wrong and where, and the turn counts (HL-14, HL-21, HL-22).
 func TestParksThatCantBeMeant(t *testing.T) {
-	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(
-		parks(map[string]any{"reason": "  "}),
-		parks(map[string]any{"conditions": map[string]any{"after": "1h"}}),
-		parks(map[string]any{"reason": "wait", "conditions": map[string]any{"event": map[string]any{"topic": "bad topic"}}}),
-		parks(map[string]any{"reason": "wait", "conditions": map[string]any{"timeout": map[string]any{"extra": true}}}),
-		testsuite.Reply{Text: "done"}))
+	type fields = map[string]any
+	until := func(conditions fields) testsuite.Reply {
+		return parks(fields{"reason": "wait", "conditions": conditions})
+	}
+	paid := func(match string) fields {
+		return fields{"event": fields{"topic": "paid", "match": json.RawMessage(match)}}
+	}
+	cases := []struct {
+		call testsuite.Reply
+		says string
+	}{
+		{parks(fields{"reason": "  "}), "reason"},
+		{parks(fields{"conditions": fields{"after": "1h"}}), "reason"},
+		{until(fields{"event": fields{"topic": "bad topic"}}), `topic "bad topic"`},
+		{until(fields{"timeout": fields{"extra": true}}), "conditions.timeout"},
+		{until(fields{"after": "-1h"}), "conditions.after must be positive"},
+		{until(fields{"after": "1h", "at": "2099-01-01T00:00:00Z"}), "conditions.at and after"},
+		{until(fields{"any": slices.Repeat([]fields{{"after": "1h"}}, 9)}), "at most 8"},
+		{until(paid(`{"$ref":"#"}`)), "conditions.event.match"},
+		{until(paid(`{"enum":["` + strings.Repeat("x", 2<<10) + `"]}`)), "at most 2048 are taken"},
+		{until(fields{"after": "1h", "on_timeout": agent.OnTimeoutResumeWithInput, "input": strings.Repeat("x", 64<<10)}), "at most 65536 are taken"},
+	}
+	var replies []testsuite.Reply
+	for _, c := range cases {
+		replies = append(replies, c.call)
+	}
+	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...))
 	begun := b.Now()
-	o := b.start(t, agent.Start{Limits: agent.Limits{Turns: 5}})
+	o := b.start(t, agent.Start{Limits: agent.Limits{Turns: len(cases) + 1}})
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
-	require.Equal(t, 5, o.Turns)
+	require.Equal(t, len(cases)+1, o.Turns)
 	require.Zero(t, o.SuspendedFor)
 	require.Less(t, b.Now().Sub(begun), time.Hour)
-	for i, want := range []string{"reason", "reason", `topic "bad topic"`, "conditions.timeout"} {
+	for i, c := range cases {
 		result := rows(b, i+1)[0]
 		require.Equal(t, agent.CallRejected, result.Status)
-		require.Contains(t, result.Text, want)
+		require.Contains(t, result.Text, c.says)
 	}
 }
 

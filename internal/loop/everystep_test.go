@@ -96,7 +96,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 		require.Equal(t, plain.events[:known], held.events[:known], "what was written down stays")
 		require.Equal(t, held.count(agent.EventTurnStarted), held.count(agent.EventTurnEnded))
 		require.Equal(t, 1, held.count(ends...))
-		stretches(t, held.events)
+		require.False(t, stretches(t, held.events), "it ends by itself")
 		for _, e := range held.events {
 			require.Equal(t, e.Type == agent.EventRunSuspended, e.Suspension != nil, e.Type)
 		}
@@ -109,21 +109,27 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 }
 
 // stretches requires that a run's start and each resume is followed by one suspension or one end,
-// before the next resume.
-func stretches(t *testing.T, events []agent.Event) {
+// before the next resume. A run that is ended while it is suspended has its end after the last
+// stretch. It reports whether that is so.
+func stretches(t *testing.T, events []agent.Event) (endedAtRest bool) {
 	t.Helper()
 	open := false
-	for _, e := range events {
+	for i, e := range events {
+		end := slices.Contains(ends, e.Type)
 		switch {
 		case e.Type == agent.EventRunStarted || e.Type == agent.EventRunResumed:
 			require.False(t, open, "%s within a stretch", e.Type)
 			open = true
-		case e.Type == agent.EventRunSuspended || slices.Contains(ends, e.Type):
+		case e.Type == agent.EventRunSuspended || end && open:
 			require.True(t, open, "%s outside of a stretch", e.Type)
 			open = false
+		case end:
+			require.Len(t, events, i+1, "%s outside of a stretch", e.Type)
+			endedAtRest = true
 		}
 	}
 	require.False(t, open, "the last stretch has no end")
+	return endedAtRest
 }
 
 // A pause at any step of a run whose answer is checked changes nothing either: each check is made
@@ -147,9 +153,11 @@ func TestAPauseDuringChecksChangesNothing(t *testing.T) {
 
 // A cancel ends a run at every step, also while it asks, waits or is about to
 // (PA-37, PA-40); whatever is said after it changes nothing (PA-36), and nothing
-// can be resumed (PA-35, PA-95).
+// can be resumed (PA-35, PA-95). The stretch that is cancelled has this one end, and one that was
+// suspended before gets no second one (OA-25).
 func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 	_, steps := tell(t, true, -1, nil)
+	atRest, atWork := 0, 0
 	for _, prompt := range []bool{true, false} {
 		for at := range steps {
 			said := false
@@ -175,8 +183,15 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 			require.Equal(t, "enough", s.outcome.Reason)
 			require.Equal(t, 1, s.count(ends...))
 			require.Equal(t, agent.EventRunCancelled, s.events[len(s.events)-1].Type, "nothing comes after it")
+			if stretches(t, s.events) {
+				atRest++
+			} else {
+				atWork++
+			}
 		}
 	}
+	require.Positive(t, atRest, "it was cancelled while suspended")
+	require.Positive(t, atWork, "it was cancelled while it worked")
 }
 
 // At every step, paused or not, the status says whether a resume would be taken, and with

@@ -102,3 +102,32 @@ func TestADaemonsQueueIsComparedWithinABudget(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(log), "10 events that waited already have too many parts")
 }
+
+// Conditions that can't be kept arm nothing: the call is rejected, the model reads why, and the
+// run goes on with its next turn. It is never suspended without what would wake it (HL-14).
+func TestAParkThatCantBeKept(t *testing.T) {
+	// The conditions are about as long as their reader takes. Each "<" takes six bytes in the state.
+	park := func(n int) string {
+		return `calls await_resumption {"reason":"wait","conditions":{"after":"1h","on_timeout":"resume_with_input","input":"` + strings.Repeat("<", n) + `"}}`
+	}
+	lines := []string{`begin watch`, `opened {"daemon":{},"tools":["await_resumption"]}`}
+	for range 6 { // wait for the daemon beside it
+		lines = append(lines, `emit {"topic":"paid","payload":"`+strings.Repeat("x", 60<<10)+`"}`)
+	}
+	p := played(t, append(lines, park(64_000))...)
+	var results []string
+	for _, e := range p.state.Log.Tail {
+		require.NotEqual(t, agent.EventRunSuspended, e.Type)
+		if e.Message != nil && e.Message.Role == agent.RoleTool {
+			results = append(results, string(e.Message.Parts[0].Result.Status), e.Message.Parts[0].Result.Text)
+		}
+	}
+	require.Equal(t, []string{string(agent.CallRejected), tooLongToWait}, results)
+	require.Nil(t, p.state.Park)
+	require.Equal(t, agent.StatusRunning, p.state.Status())
+	require.True(t, p.state.Turn.inFlight(), "its next turn")
+	require.Equal(t, 2, p.state.Turn.N)
+
+	p.line(park(10))
+	require.NotNil(t, p.state.Park, "shorter ones are kept")
+}

@@ -176,9 +176,12 @@ type Outcome struct {
 	Cost  USD   `json:"cost_usd"`
 	Tree  Tally `json:"tree,omitzero"`
 	// Tools counts the results of the calls, by tool, in the order of their first call.
-	Tools   []ToolCount `json:"tools,omitempty"`
-	Started time.Time   `json:"started"`
-	Ended   time.Time   `json:"ended,omitzero"`
+	Tools []ToolCount `json:"tools,omitempty"`
+	// ToolsMode says which calls the run has made: the agent's text_calls fixes it for all turns.
+	// Empty for a flow, and for a run that failed before it began.
+	ToolsMode ToolsMode `json:"tools_mode,omitempty"`
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended,omitzero"`
 	// SuspendedFor is how long the run was suspended in total.
 	SuspendedFor Duration `json:"suspended_for,omitempty"`
 	// Report tells how the run went; nil unless the agent has report: true. A sub-agent's outcome

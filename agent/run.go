@@ -187,7 +187,11 @@ type Outcome struct {
 	// Report tells how the run went; nil unless the agent has report: true. A sub-agent's outcome
 	// has none.
 	Report *RunReport `json:"report,omitempty"`
-	Seq    int64      `json:"seq"`
+	// Checkpoint is where another run can go on with exactly this conversation, whatever the session's
+	// later runs say: a fork names it (client.ForkOptions), and the session. It lies after the run's
+	// end; for a suspended run it is the newest one. Empty if nothing of the run is stored.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Seq        int64  `json:"seq"`
 }
 
 // ToolCount counts the results of a tool's calls.

@@ -55,7 +55,7 @@ func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 // setFailure makes the outcome a failure, because the end could not be stored.
 func (e *End) setFailure(err *agent.Error) {
 	o := *e.Outcome // a copy: the event in the tail points to the same Outcome
-	o.Status, o.Reason, o.Error = agent.StatusFailed, string(err.Code), err
+	o.Status, o.Reason, o.Error, o.Checkpoint = agent.StatusFailed, string(err.Code), err, ""
 	e.Outcome = &o
 }
 

@@ -152,6 +152,34 @@ func TestAnOutcomeIsFedIntoAnotherRun(t *testing.T) {
 	}
 }
 
+// A result has the whole text of its run, and the part meant for people without the text that ends the
+// run (HA-25). Earlier and later runs of the session are not in it.
+func TestTheWholeTextOfARun(t *testing.T) {
+	t.Parallel()
+	s := setup(t, agent.Definition{DoneSentinel: "##DONE##"}, testsuite.NewScript(
+		testsuite.Reply{Text: "Hello.\n##DONE##"},
+		testsuite.Reply{Text: "Let me look.", Calls: call("echo", map[string]any{"text": "rain"})},
+		testsuite.Reply{Text: "It rains.\n##DONE##"}, testsuite.Reply{Text: "Bye.\n##DONE##"}), echo(nil))
+	var run *client.Run
+	for i, text := range []string{"hi", "how is the weather?", "thanks"} {
+		one, out := s.run(t, text, &client.StartOptions{Session: "whole-" + s.queue})
+		require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+		if i == 1 {
+			run = one
+		}
+	}
+	w, err := run.Whole(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Let me look.\n\nIt rains.\n##DONE##", w.Text)
+	require.Equal(t, "It rains.", w.Outcome.Text)
+	var roles []agent.Role
+	for _, m := range w.Messages {
+		roles = append(roles, m.Role)
+	}
+	require.Equal(t, []agent.Role{agent.RoleUser, agent.RoleAssistant, agent.RoleTool, agent.RoleAssistant}, roles)
+	require.Equal(t, "how is the weather?", w.Messages[0].Text())
+}
+
 func TestUnknownAgentAndWrongInput(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript())

@@ -12,12 +12,12 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// failedWith returns the result of a call that has failed. Code of a flow's own passes on the code of its
-// error, if it is a known one.
+// failedWith returns the result of a call that has failed. It keeps the code of the tool's error, if that
+// is a known one.
 func failedWith(ctx context.Context, err error, in ToolInput, r agent.ToolResult) agent.ToolResult {
 	r.Status, r.Text = callStatus(ctx, err, in)
 	var e *agent.Error
-	if in.Tool == agent.DoTool && errors.As(err, &e) && e.Code.Known() {
+	if errors.As(err, &e) && e.Code.Known() {
 		r.Code = e.Code
 	}
 	return r

@@ -143,7 +143,8 @@ type ToolResult struct {
 	Size int `json:"size,omitempty"`
 	// Partial means that the tool was interrupted, and that Text is what it had by then.
 	Partial bool `json:"partial,omitempty"`
-	// Code is the code of the error that code of a flow's own has returned; empty for others.
+	// Code is the code of the [Error] that the tool, or code of a flow's own, has returned; empty for
+	// other errors.
 	Code Code `json:"code,omitempty"`
 	// Dropped means that a flow did not wait for the result any more when it came.
 	Dropped bool `json:"dropped,omitempty"`

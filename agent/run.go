@@ -176,15 +176,22 @@ type Outcome struct {
 	Cost  USD   `json:"cost_usd"`
 	Tree  Tally `json:"tree,omitzero"`
 	// Tools counts the results of the calls, by tool, in the order of their first call.
-	Tools   []ToolCount `json:"tools,omitempty"`
-	Started time.Time   `json:"started"`
-	Ended   time.Time   `json:"ended,omitzero"`
+	Tools []ToolCount `json:"tools,omitempty"`
+	// ToolsMode says which calls the run has made: the agent's text_calls fixes it for all turns.
+	// Empty for a flow, and for a run that failed before it began.
+	ToolsMode ToolsMode `json:"tools_mode,omitempty"`
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended,omitzero"`
 	// SuspendedFor is how long the run was suspended in total.
 	SuspendedFor Duration `json:"suspended_for,omitempty"`
 	// Report tells how the run went; nil unless the agent has report: true. A sub-agent's outcome
 	// has none.
 	Report *RunReport `json:"report,omitempty"`
-	Seq    int64      `json:"seq"`
+	// Checkpoint is where another run can go on with exactly this conversation, whatever the session's
+	// later runs say: a fork names it (client.ForkOptions), and the session. It lies after the run's
+	// end; for a suspended run it is the newest one. Empty if nothing of the run is stored.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Seq        int64  `json:"seq"`
 }
 
 // ToolCount counts the results of a tool's calls.

@@ -16,9 +16,6 @@ type RunReport struct {
 	Events []EventCount `json:"events,omitempty"`
 	// RetriedReplies counts replies that were empty or cut off.
 	RetriedReplies int `json:"retried_replies,omitempty"`
-	// ToolsMode says which calls the run has made: the agent's text_calls fixes it for all turns.
-	// Empty in a report of an earlier version.
-	ToolsMode ToolsMode `json:"tools_mode,omitempty"`
 	// TextCalls counts the replies whose calls were written as text and made, and
 	// TextCallsRejected those whose calls were refused.
 	TextCalls         int `json:"text_calls,omitempty"`
@@ -30,15 +27,6 @@ type RunReport struct {
 	// SuspectedLoop means that a call was repeated so often that the run failed, or asked.
 	SuspectedLoop bool `json:"suspected_loop,omitempty"`
 }
-
-// ToolsMode says how a model calls tools.
-type ToolsMode string
-
-// The modes. There is no text mode: native calls are always made.
-const (
-	ToolsNative        ToolsMode = "native"          // by the provider's own form
-	ToolsNativeAndText ToolsMode = "native_and_text" // calls that are written as text are made too
-)
 
 // Iteration is one turn of a run.
 type Iteration struct {

@@ -28,6 +28,15 @@ const (
 	TextCallsReject    TextCalls = "reject"     // they are refused, and the model reads how to call
 )
 
+// ToolsMode says how a model calls tools.
+type ToolsMode string
+
+// The modes. There is no text mode: native calls are always made.
+const (
+	ToolsNative        ToolsMode = "native"          // by the provider's own form
+	ToolsNativeAndText ToolsMode = "native_and_text" // calls that are written as text are made too
+)
+
 // ToolSearch offers the model few tools at first. It finds the others with the tool
 // tool_search.
 type ToolSearch struct {

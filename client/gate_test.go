@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,15 @@ func piece(kind agent.EventType, turn int, text string) live.Event {
 	return l
 }
 
-// Each piece is told in its place, or not at all.
+// first is a piece with which a reply begins.
+func first(turn int, text string) live.Event {
+	l := piece(agent.EventDeltaText, turn, text)
+	l.Data.At = 1
+	return l
+}
+
+// Each piece is told in its place, or not at all. Text that is void is called so first, also if the
+// worker's reset was lost (HX-41).
 func TestPiecesComeInTheirPlace(t *testing.T) {
 	text := func(turn int, s string) live.Event { return piece(agent.EventDeltaText, turn, s) }
 	other := text(1, "other run")
@@ -51,6 +60,13 @@ func TestPiecesComeInTheirPlace(t *testing.T) {
 		"void and lost":            {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "a"), piece(agent.EventDeltaReset, 1, "void"), piece(agent.EventDeltaDropped, 1, "lost"), text(1, "b")}, "turn.started a void lost b"},
 		"progress": {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventCallProgress, 1, "early"), said(1, agent.RoleAssistant), noted(agent.EventCallStarted, 1, "t1.1"), piece(agent.EventCallProgress, 1, "now"),
 			noted(agent.EventCallDone, 1, "t1.1"), piece(agent.EventCallProgress, 1, "late")}, "turn.started message call.started early now call.done"},
+		"begun again, the reset was lost": {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), text(1, "b"), first(1, "c"), text(1, "d"), first(1, "e")}, "turn.started a b delta.reset c d delta.reset e"},
+		"begun again, with a reset":       {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), piece(agent.EventDeltaReset, 1, "void"), first(1, "b")}, "turn.started a void b"},
+		"begun again, joined late":        {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "b"), piece(agent.EventDeltaDropped, 1, "lost"), first(1, "c")}, "turn.started b lost delta.reset c"},
+		"begun again behind the log":      {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), noted(agent.EventModelRetried, 1, ""), first(1, "b")}, "turn.started a model.retried delta.reset b"},
+		"after thinking":                  {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventDeltaThinking, 1, "hm"), first(1, "a")}, "turn.started hm a"},
+		"of the next reply": {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), said(1, agent.RoleAssistant), noted(agent.EventModelRetried, 1, ""), first(1, "b"), noted(agent.EventTurnStarted, 2, ""), first(2, "c")},
+			"turn.started a message model.retried b turn.started c"},
 		"of another run":      {[]any{noted(agent.EventTurnStarted, 1, ""), other, text(1, "a")}, "turn.started a"},
 		"in the middle of it": {[]any{noted(agent.EventTurnEnded, 3, ""), text(3, "a"), text(4, "b"), noted(agent.EventTurnStarted, 4, "")}, "turn.ended a turn.started b"},
 	} {
@@ -66,7 +82,7 @@ func TestPiecesComeInTheirPlace(t *testing.T) {
 					g.add(what)
 				}
 				for _, l := range g.due() {
-					got += " " + l.Data.Text
+					got += " " + cmp.Or(l.Data.Text, string(l.Type))
 				}
 			}
 			require.Equal(t, " "+c.want, got)
@@ -86,7 +102,7 @@ func TestEarlyPiecesAreBounded(t *testing.T) {
 	require.Equal(t, "10", due[0].Data.Text)
 }
 
-// A reader hears pieces while it waits for the log.
+// A reader hears pieces while it waits for the log, and a reset before pieces that begin again (HX-41).
 func TestEventsWithPieces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		th := newTheatre(t)
@@ -105,14 +121,16 @@ func TestEventsWithPieces(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Len(t, told, 2)
-		hub.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "a", Run: "run-1", Turn: 1, Data: live.Data{Text: "Hel"}})
+		for range 2 { // two attempts, and the reset between them is lost
+			hub.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "a", Run: "run-1", Turn: 1, Data: live.Data{Text: "Hel", At: 1}})
+		}
 		synctest.Wait() // no time goes by
-		require.Len(t, told, 3)
+		require.Len(t, told, 5)
 		th.now(th.ends)
 		var all []string
 		for what := range told {
 			all = append(all, what)
 		}
-		require.Equal(t, []string{"1run.started", "2turn.started", "delta.text", "3run.completed"}, all)
+		require.Equal(t, []string{"1run.started", "2turn.started", "delta.text", "delta.reset", "delta.text", "3run.completed"}, all)
 	})
 }

@@ -12,6 +12,7 @@ type liveOrder struct {
 	run      string
 	turn     int
 	answered bool            // the log has the turn's complete reply
+	shown    bool            // the reader has text of the turn's reply, which only live events have said
 	calls    map[string]bool // the turn's calls; true while a call runs
 	early    []live.Event
 }
@@ -30,11 +31,13 @@ func (g *liveOrder) add(l live.Event) {
 // seen records an event of the log.
 func (g *liveOrder) seen(e agent.Event, run string) {
 	if run != g.run || e.Turn > g.turn || e.Type == agent.EventTurnStarted {
-		g.run, g.turn, g.answered, g.calls = run, e.Turn, false, map[string]bool{}
+		g.run, g.turn, g.answered, g.shown, g.calls = run, e.Turn, false, false, map[string]bool{}
 	}
 	switch e.Type {
 	case agent.EventMessage:
-		g.answered = g.answered || e.Message.Role == agent.RoleAssistant
+		if e.Message.Role == agent.RoleAssistant {
+			g.answered, g.shown = true, false
+		}
 	case agent.EventModelRetried:
 		g.answered = false
 	case agent.EventCallStarted:
@@ -45,7 +48,8 @@ func (g *liveOrder) seen(e agent.Event, run string) {
 }
 
 // due returns the events whose place has come, in the order of their arrival. It drops
-// those that come too late.
+// those that come too late. A reset stands before a text that begins the reply again, even if
+// the worker's own one was lost: else the reader would keep text that is void.
 func (g *liveOrder) due() (list []live.Event) {
 	if len(g.early) == 0 {
 		return nil
@@ -56,11 +60,28 @@ func (g *liveOrder) due() (list []live.Event) {
 		case early:
 			rest = append(rest, l)
 		case fits:
+			if g.show(l) {
+				reset := l
+				reset.Type, reset.Data = agent.EventDeltaReset, live.Data{}
+				list = append(list, reset)
+			}
 			list = append(list, l)
 		}
 	}
 	g.early = rest
 	return list
+}
+
+// show records that the reader gets a live event. It reports whether the event voids text that
+// the reader has.
+func (g *liveOrder) show(l live.Event) (voids bool) {
+	switch l.Type {
+	case agent.EventDeltaText:
+		voids, g.shown = g.shown && l.Data.At == 1, true
+	case agent.EventDeltaReset:
+		g.shown = false
+	}
+	return voids
 }
 
 type place int

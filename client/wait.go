@@ -163,10 +163,14 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 	if s.Status != agent.StatusSuspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.SuspensionAwaitingBudget {
 		return nil, true, nil // also if it waits only for a grant: it continues by itself
 	}
-	return &agent.Outcome{
+	out = &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
 		Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
-	}, true, nil
+	}
+	if s.Suspension != nil {
+		out.Checkpoint = s.Suspension.Checkpoint
+	}
+	return out, true, nil
 }
 
 // status asks an execution for its status, and waits at most that long.

@@ -51,7 +51,7 @@ func newWaiting(t *testing.T) (*waiting, *Run) {
 
 func (w *waiting) rests(seq int64) {
 	w.now(func() {
-		w.state.Status, w.state.Seq, w.state.Suspension = agent.StatusSuspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.SuspensionHeld}
+		w.state.Status, w.state.Seq, w.state.Suspension = agent.StatusSuspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.SuspensionHeld, Checkpoint: "cp-17"}
 		w.info.HistoryLength += 4
 	})
 }
@@ -88,7 +88,7 @@ func TestWaitReturnsARestThatIs(t *testing.T) {
 		out, took := waits(t, r, func() {})
 		require.Zero(t, took)
 		require.Equal(t, &agent.Outcome{
-			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusSuspended, Turns: 3, Cost: 5, Started: start, Seq: 21, Suspension: w.state.Suspension,
+			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusSuspended, Turns: 3, Cost: 5, Started: start, Checkpoint: "cp-17", Seq: 21, Suspension: w.state.Suspension,
 		}, out)
 	})
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestWhatATurnCosts(t *testing.T) {
 }
 
 // The next run of a session knows what was said in those before, and each is recorded
-// with its status and times (HX-02, HX-03, OA-84, OA-86, HA-25, HA-32, HA-99, HA-101).
+// with its status and times (HX-02, HX-03, OA-84, OA-86, HA-25, HA-99, HA-101).
 func TestASessionGoesOn(t *testing.T) {
 	t.Parallel()
 	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
@@ -100,6 +101,83 @@ func TestASessionGoesOn(t *testing.T) {
 		require.WithinRange(t, r.Started, begun, r.Ended)
 		require.False(t, i > 0 && r.Started.Before(runs[i-1].Ended), "one after the other")
 	}
+}
+
+// An outcome that is fed into another run goes on with exactly its conversation. Its own session has
+// gone on meanwhile. The second outcome is that of a run that was cancelled within a turn, with a
+// message that came too late (HA-32).
+func TestAnOutcomeIsFedIntoAnotherRun(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{})
+	look := tool.New("look", "looks", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		close(began)
+		<-ctx.Done()
+		return "half of it", nil
+	}, nil)
+	s := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"}, testsuite.Reply{Calls: call("look", nil)}, testsuite.Reply{Text: "four"}), look)
+	session := "fed-" + s.queue
+	said := map[string][]agent.Message{} // by checkpoint
+	var outcomes []*agent.Outcome
+	for i, text := range []string{"first", "second", "third", "fourth"} {
+		run, err := s.Start(t.Context(), "tester", text, &client.StartOptions{Session: session})
+		require.NoError(t, err)
+		if i == 2 {
+			<-began
+			_, err = s.Send(t.Context(), session, "hurry", nil) // it is in the log alone, behind the last turn
+			require.NoError(t, err)
+			_, err = run.Cancel(t.Context(), "", nil)
+			require.NoError(t, err)
+		}
+		out, err := run.Result(t.Context())
+		require.NoError(t, err)
+		said[out.Checkpoint], err = s.Transcript(t.Context(), session)
+		require.NoError(t, err)
+		outcomes = append(outcomes, out)
+	}
+	for i, want := range map[int]string{0: "two", 2: "four"} {
+		out := outcomes[i]
+		fork, err := s.Fork(t.Context(), out.Session, &client.ForkOptions{Checkpoint: out.Checkpoint, NewSession: true, Text: "go on"})
+		require.NoError(t, err)
+		run, err := fork.Start(t.Context())
+		require.NoError(t, err)
+		next, err := run.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, next.Text, "%+v", next.Error)
+		messages, err := s.Transcript(t.Context(), run.Session)
+		require.NoError(t, err)
+		known := said[out.Checkpoint]
+		require.Len(t, messages, len(known)+2)
+		require.Equal(t, known, messages[:len(known)], "all that was said, and nothing of later runs")
+	}
+}
+
+// A result has the whole text of its run, and the part meant for people without the text that ends the
+// run (HA-25). Earlier and later runs of the session are not in it.
+func TestTheWholeTextOfARun(t *testing.T) {
+	t.Parallel()
+	s := setup(t, agent.Definition{DoneSentinel: "##DONE##"}, testsuite.NewScript(
+		testsuite.Reply{Text: "Hello.\n##DONE##"},
+		testsuite.Reply{Text: "Let me look.", Calls: call("echo", map[string]any{"text": "rain"})},
+		testsuite.Reply{Text: "It rains.\n##DONE##"}, testsuite.Reply{Text: "Bye.\n##DONE##"}), echo(nil))
+	var run *client.Run
+	for i, text := range []string{"hi", "how is the weather?", "thanks"} {
+		one, out := s.run(t, text, &client.StartOptions{Session: "whole-" + s.queue})
+		require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+		if i == 1 {
+			run = one
+		}
+	}
+	w, err := run.Whole(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Let me look.\n\nIt rains.\n##DONE##", w.Text)
+	require.Equal(t, "It rains.", w.Outcome.Text)
+	var roles []agent.Role
+	for _, m := range w.Messages {
+		roles = append(roles, m.Role)
+	}
+	require.Equal(t, []agent.Role{agent.RoleUser, agent.RoleAssistant, agent.RoleTool, agent.RoleAssistant}, roles)
+	require.Equal(t, "how is the weather?", w.Messages[0].Text())
 }
 
 func TestUnknownAgentAndWrongInput(t *testing.T) {

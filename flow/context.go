@@ -26,7 +26,7 @@ type StepError struct {
 	// Status says how it failed. With [agent.CallUnknown] it may or may not have had its effect.
 	Status agent.CallStatus
 	// Code is the reason of an agent's run that did not complete, such as "limit_tokens", or the code of
-	// the [agent.Error] that code of [Do] has returned; empty for other steps.
+	// the [agent.Error] that a tool or code of [Do] has returned; empty for other steps.
 	Code agent.Code
 	// Text is what the tool or the runtime says.
 	Text string

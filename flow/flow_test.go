@@ -32,8 +32,11 @@ type look struct {
 }
 
 func see(_ context.Context, _ *tool.Call, in look) (string, error) {
-	if in.File == "bad" {
+	switch in.File {
+	case "bad":
 		return "", errors.New("it is torn")
+	case "long":
+		return "", agent.Errorf(agent.CodeTooLarge, "it has 900 pages")
 	}
 	return in.File + " is fine", nil
 }
@@ -120,6 +123,22 @@ func TestFailures(t *testing.T) {
 			require.Contains(t, out.Error.Message, c.says)
 		})
 	}
+}
+
+// A flow reads the code with which a tool has failed, in a run and in a rehearsal (PA-85).
+func TestAToolsCode(t *testing.T) {
+	f := flow.New("weigh", func(c flow.Context, _ string) (string, error) {
+		_, err := flow.Tool[string](c, "look", look{"long"}, nil)
+		if !errors.Is(err, agent.CodeTooLarge) {
+			return "", fmt.Errorf("the code is lost: %w", err)
+		}
+		return err.Error(), nil
+	}, with(flow.Options{}))
+	const want = "step look (look): failed: it has 900 pages"
+	require.Equal(t, want, stage(t, f, testsuite.Options{}).Start("weigh", "go", nil).Completed().Text)
+	r := testsuite.Rehearse(t, f, "go", func(testsuite.RehearsedStep) (any, error) { return see(t.Context(), nil, look{"long"}) })
+	require.NoError(t, r.Err)
+	require.Equal(t, want, r.Text)
 }
 
 // Branches go on independently: who waits for a person keeps nobody waiting. Needs decide when

@@ -103,10 +103,14 @@ func (r *testEnvBackend) wait(ctx context.Context, session string) (*agent.Outco
 		return nil, err
 	}
 	st, err := p.status(ctx)
-	return &agent.Outcome{
+	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: session, Run: st.Run, Agent: st.Agent, Status: st.Status, Reason: st.Reason,
 		Suspension: st.Suspension, Turns: st.Turn, Usage: st.Usage, Cost: st.Cost, Tree: st.Tree, Seq: st.Seq,
-	}, err
+	}
+	if st.Suspension != nil {
+		o.Checkpoint = st.Suspension.Checkpoint
+	}
+	return o, err
 }
 
 func (r *testEnvBackend) status(ctx context.Context, session string) (agent.RunStatus, error) {

@@ -176,6 +176,9 @@ func (r *rehearsal) next(p *play.Play) (play.Result, bool) {
 		done := play.Result{Path: s.ProviderID, Tool: s.Tool, Arguments: s.Arguments, Status: agent.CallOK, At: r.at}
 		if err != nil {
 			done.Status, done.Text = agent.CallFailed, err.Error()
+			if e := new(agent.Error); errors.As(err, &e) && e.Code.Known() {
+				done.Code = e.Code
+			}
 			return done, true
 		}
 		v, done.Files = split(v)

@@ -91,7 +91,7 @@ type none struct{}
 // Whatever a tool does, its result is a row for the model (HA-08, HA-09, PA-85, PA-86).
 func TestWhatToolsDoIsTold(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(
-		testsuite.Reply{Calls: append(calls("fails", "panics", "refuses", "nope", "huge", "unsure"), testsuite.Call{Tool: "add", Raw: `{"a":`}, testsuite.Call{Tool: "add", Raw: `{"a":"x"}`})},
+		testsuite.Reply{Calls: append(calls("fails", "panics", "refuses", "nope", "huge", "unsure", "coded", "foreign"), testsuite.Call{Tool: "add", Raw: `{"a":`}, testsuite.Call{Tool: "add", Raw: `{"a":"x"}`})},
 		testsuite.Reply{Text: "I see."},
 	),
 		tool.New("fails", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("disk full") }, nil),
@@ -99,6 +99,12 @@ func TestWhatToolsDoIsTold(t *testing.T) {
 		tool.New("refuses", "", func(context.Context, *tool.Call, none) (string, error) { return "", tool.Refuse("not on Sundays") }, nil),
 		tool.New("huge", "", func(context.Context, *tool.Call, none) (string, error) { return strings.Repeat("x", 10<<20), nil }, nil),
 		tool.New("unsure", "", func(context.Context, *tool.Call, none) (string, error) { return "", tool.Unknown("the bank hung up") }, nil),
+		tool.New("coded", "", func(context.Context, *tool.Call, none) (string, error) {
+			return "", fmt.Errorf("export: %w", agent.Errorf(agent.CodeTooLarge, "12 GB"))
+		}, nil),
+		tool.New("foreign", "", func(context.Context, *tool.Call, none) (string, error) {
+			return "", agent.Errorf("E42", "a code of another table")
+		}, nil),
 		tool.New("add", "", func(context.Context, *tool.Call, struct{ A int }) (int, error) { return 0, nil }, nil),
 	)
 	o := b.run(t, "go")
@@ -107,11 +113,13 @@ func TestWhatToolsDoIsTold(t *testing.T) {
 		tool   string
 		status agent.CallStatus
 		says   string
+		code   agent.Code
 	}{
-		{"fails", agent.CallFailed, "disk full"}, {"panics", agent.CallFailed, "panicked: ouch"}, {"refuses", agent.CallRejected, "not on Sundays"},
-		{"nope", agent.CallRejected, "Tool not found: nope"}, {"huge", agent.CallOK, "[cut here: the result has 10485760 bytes"},
-		{"unsure", agent.CallUnknown, "the bank hung up"},
-		{"add", agent.CallRejected, "not a JSON object"}, {"add", agent.CallRejected, "do not fit the tool's schema"},
+		{"fails", agent.CallFailed, "disk full", ""}, {"panics", agent.CallFailed, "panicked: ouch", ""}, {"refuses", agent.CallRejected, "not on Sundays", agent.CodeDenied},
+		{"nope", agent.CallRejected, "Tool not found: nope", ""}, {"huge", agent.CallOK, "[cut here: the result has 10485760 bytes", ""},
+		{"unsure", agent.CallUnknown, "the bank hung up", ""},
+		{"coded", agent.CallFailed, "export: 12 GB", agent.CodeTooLarge}, {"foreign", agent.CallFailed, "a code of another table", ""},
+		{"add", agent.CallRejected, "not a JSON object", ""}, {"add", agent.CallRejected, "do not fit the tool's schema", ""},
 	}
 	got := rows(b, 1)
 	require.Len(t, got, len(want))
@@ -119,6 +127,7 @@ func TestWhatToolsDoIsTold(t *testing.T) {
 		require.Equal(t, w.tool, got[i].Tool)
 		require.Equal(t, w.status, got[i].Status, got[i].Text)
 		require.Contains(t, got[i].Text, w.says)
+		require.Equal(t, w.code, got[i].Code, w.tool)
 	}
 	require.Less(t, len(got[4].Text), 200<<10)
 	require.Equal(t, 10<<20, got[4].Size)

@@ -55,7 +55,7 @@ func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 // setFailure makes the outcome a failure, because the end could not be stored.
 func (e *End) setFailure(err *agent.Error) {
 	o := *e.Outcome // a copy: the event in the tail points to the same Outcome
-	o.Status, o.Reason, o.Error = agent.StatusFailed, string(err.Code), err
+	o.Status, o.Reason, o.Error, o.Checkpoint = agent.StatusFailed, string(err.Code), err, ""
 	e.Outcome = &o
 }
 
@@ -197,7 +197,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.cancelChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), Started: s.Origin.Started, Ended: s.At,
+		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), ToolsMode: s.toolsMode(), Started: s.Origin.Started, Ended: s.At,
 		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left, Report: s.report(), Verify: s.checkCount(),
 	}
 	o.AdaptiveBudget = s.adaptiveBudget()
@@ -217,6 +217,17 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		s.recordEnd()
 	}
 	s.enterPhase(RunEnding)
+}
+
+// toolsMode returns how the run's model may call tools; empty without a model or a Spec.
+func (s *State) toolsMode() agent.ToolsMode {
+	switch {
+	case s.Spec == nil || s.isFlow():
+		return ""
+	case s.Spec.TextCalls == agent.TextCallsAllow || s.Spec.TextCalls == agent.TextCallsAllowOnce:
+		return agent.ToolsNativeAndText
+	}
+	return agent.ToolsNative
 }
 
 // recordEnd records the run's last event.

@@ -22,10 +22,11 @@ func TestAnEndIsReached(t *testing.T) {
 	e.startGrace(at, "stopped")
 	require.Equal(t, "stopped", e.endGrace().Reason)
 	require.Nil(t, e.endGrace())
-	o := &agent.Outcome{Status: agent.StatusCompleted}
+	o := &agent.Outcome{Status: agent.StatusCompleted, Checkpoint: "cp-6"}
 	e.setOutcome(o)
 	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))
 	require.Equal(t, []agent.Status{agent.StatusCompleted, agent.StatusFailed}, []agent.Status{o.Status, e.Outcome.Status})
+	require.Equal(t, []string{"cp-6", ""}, []string{o.Checkpoint, e.Outcome.Checkpoint}, "the store does not have the end")
 }
 
 // An outcome has what its text cites; that of a child has none, and neither has one whose text is cut.

@@ -101,7 +101,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 			require.Equal(t, e.Type == agent.EventRunSuspended, e.Suspension != nil, e.Type)
 		}
 		was, is := *plain.outcome, *held.outcome
-		was.Seq, is.Seq = 0, 0
+		was.Seq, is.Seq, was.Checkpoint, is.Checkpoint = 0, 0, "", ""
 		require.Equal(t, was, is)
 		laid += held.count(agent.EventHoldAdded)
 	}

@@ -134,9 +134,5 @@ func (s *step) report() *agent.RunReport {
 		return nil
 	}
 	r := s.RunReport.clone().RunReport
-	r.ToolsMode = agent.ToolsNative
-	if s.Spec.TextCalls == agent.TextCallsAllow || s.Spec.TextCalls == agent.TextCallsAllowOnce {
-		r.ToolsMode = agent.ToolsNativeAndText
-	}
 	return &r
 }

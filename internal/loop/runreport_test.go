@@ -8,14 +8,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A report says how tools are called. The agent's option fixes it for all turns of a run (HA-27,
+// An outcome says how tools are called. The agent's option fixes it for all turns of a run (HA-27,
 // HA-148).
-func TestAReportSaysHowToolsAreCalled(t *testing.T) {
+func TestAnOutcomeSaysHowToolsAreCalled(t *testing.T) {
 	for option, want := range map[string]agent.ToolsMode{
 		"": agent.ToolsNative, "reject": agent.ToolsNative, "allow": agent.ToolsNativeAndText, "allow_once": agent.ToolsNativeAndText,
 	} {
-		p := played(t, "begin go", `opened {"report":true,"toolset":[{"name":"add"}],"text_calls":"`+option+`"}`, "calls add {}", "result t1.1 ok 3", "says done")
+		p := played(t, "begin go", `opened {"toolset":[{"name":"add"}],"text_calls":"`+option+`"}`, "calls add {}", "result t1.1 ok 3", "says done")
 		require.Equal(t, agent.StatusCompleted, p.state.End.Outcome.Status)
-		require.Equal(t, want, p.state.End.Outcome.Report.ToolsMode, option)
+		require.Equal(t, want, p.state.End.Outcome.ToolsMode, option)
 	}
 }

@@ -43,7 +43,7 @@ type Result struct {
 	Status agent.CallStatus
 	Text   string
 	Size   int
-	// Code is that of the error with which code of the flow's own has failed.
+	// Code is that of the error with which a tool, or code of the flow's own, has failed.
 	Code agent.Code
 	// Files are the files that came with the result. LeftFiles counts others, which are not kept.
 	Files     []agent.File

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,14 +70,14 @@ func TestAWorkerKilledInTheFirstTool(t *testing.T) {
 	_, err = store.NewLog(st).Head(t.Context(), run.Session)
 	require.ErrorIs(t, err, agent.CodeNotFound, "it has no checkpoint")
 
-	again := 0
-	s.open(t, firstTool(st, s.queue, func() { again++ }))
+	var again atomic.Int64
+	s.open(t, firstTool(st, s.queue, func() { again.Add(1) }))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // a lost call is noticed after 30 s
 	defer cancel()
 	o, err := run.Result(ctx)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, o.Status, "%v", o.Err())
-	require.Equal(t, 1, again)
+	require.EqualValues(t, 1, again.Load())
 	messages, err := cl.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Len(t, messages, 4)

@@ -62,8 +62,8 @@ func block(begun chan<- string) tool.Tool {
 }
 
 // An interrupt stops the model's stream and keeps what it said; the next request
-// ends with a note that is not stored (HL-29, HX-15, HX-18, HX-20, HX-51, PA-13,
-// PA-24). Why stands in the status and in the events (HX-94).
+// ends with a note that is not stored (HL-29, HX-15, HX-18, HX-20, HX-51,
+// PA-13). Why stands in the status and in the events (HX-94).
 func TestInterruptAModel(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(

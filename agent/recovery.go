@@ -20,7 +20,7 @@ type FailureKind string
 const (
 	FailureRefusal         FailureKind = "refusal"          // the model refused to answer
 	FailureProvider        FailureKind = "provider"         // the provider can't answer: a wrong key, a bad request, an outage
-	FailureNoProgress      FailureKind = "no_progress"      // under completion "tool", a reply calls no tool
+	FailureNoProgress      FailureKind = "no_progress"      // under completion "tool", a reply calls no tool; or too many turns are idle (loop_detection.idle)
 	FailureLoop            FailureKind = "loop"             // the model repeats its calls
 	FailureToolError       FailureKind = "tool_error"       // calls of one tool fail, one after the other
 	FailureTruncated       FailureKind = "truncated"        // a reply was cut off at its output limit
@@ -192,8 +192,10 @@ func (d Definition) checkRemedy(kind FailureKind, r Remedy) error {
 		return fault("text has %d bytes, and may have %d", len(r.Text), maxRecoveryText)
 	case r.Do == RecoverFallback && len(d.Fallbacks) == 0:
 		return fault("fallback needs fallbacks: name the models to ask")
-	case (kind == FailureUnable || kind == FailureNoProgress) && d.Completion != CompletionTool:
+	case kind == FailureUnable && d.Completion != CompletionTool:
 		return fault("it needs completion: tool; otherwise a text without calls is the answer")
+	case kind == FailureNoProgress && d.Completion != CompletionTool && d.LoopDetection.Idle == 0:
+		return fault("it needs completion: tool, or loop_detection.idle; otherwise a text without calls is the answer")
 	case kind == FailureBadOutput && len(d.Output) == 0:
 		return fault("it needs output, the schema of the answer")
 	}

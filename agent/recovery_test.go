@@ -47,8 +47,10 @@ func TestRecoveryThatCantBeMeant(t *testing.T) {
 		"text is the message of correct":          {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Text: "x"}}},
 		"fallback needs fallbacks":                {Recovery: Recovery{FailureRefusal: {Do: RecoverFallback}}},
 		"it needs completion: tool":               {Recovery: Recovery{FailureUnable: {Do: RecoverHandoff}}},
+		"it needs completion: tool, or loop_dete": {Recovery: Recovery{FailureNoProgress: {Do: RecoverHandoff}}},
 		"it needs output, the schema":             {Recovery: Recovery{FailureBadOutput: {Do: RecoverHandoff}}},
 		"loop_detection.cycles is 1; it may be 2": {LoopDetection: LoopDetection{Cycles: 1}},
+		"loop_detection.idle is 101; it may be 2": {LoopDetection: LoopDetection{Idle: 101}},
 		"on_loop must be one of fail, ask, not":   {OnLoop: LimitActionFinalize},
 		"limits.adaptive.initial is 9, more than": {Limits: Limits{Adaptive: &AdaptiveLimit{Initial: 9, Max: 8}}},
 		"limits.adaptive.extend_by is -1":         {Limits: Limits{Adaptive: &AdaptiveLimit{ExtendBy: -1}}},
@@ -59,6 +61,8 @@ func TestRecoveryThatCantBeMeant(t *testing.T) {
 		require.ErrorIs(t, err, CodeInvalidInput, want)
 		require.ErrorContains(t, err, want)
 	}
+	idle := Definition{Name: "a", Model: "m", LoopDetection: LoopDetection{Idle: 2}, Recovery: Recovery{FailureNoProgress: {Do: RecoverAsk}}}
+	require.NoError(t, idle.Check(), "a run under completion natural has no progress, too")
 }
 
 // A remedy may be written as its action alone, and comes back as it was written.

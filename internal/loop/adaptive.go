@@ -109,19 +109,10 @@ func (s *step) startAdaptiveTurn() {
 	}
 }
 
-// acted notes the successful calls of a turn. To say how far it is does not bring the run further.
-func (s *step) acted(calls []Call) {
-	if s.Budget.Limits.Adaptive != nil && slices.ContainsFunc(calls, func(c Call) bool {
-		return c.Result.Status == agent.CallOK && !(c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool))
-	}) {
-		s.Adaptive.note(agent.MovedByToolCall)
-	}
-}
-
-// noteVeto notes that a check refused the model's answer.
-func (s *step) noteVeto() {
+// noteMove notes what the turn did that extends the limit, if the Spec has limits.adaptive.
+func (s *step) noteMove(why agent.MoveReason) {
 	if s.Budget.Limits.Adaptive != nil {
-		s.Adaptive.note(agent.MovedByVeto)
+		s.Adaptive.note(why)
 	}
 }
 

@@ -1,6 +1,10 @@
 package loop
 
-import "github.com/fermata-agents/fermata/agent"
+import (
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
 
 // atLimit does at a limit what the Spec's recovery says. If that names nothing, it fails the run, asks
 // a person, or gives the model one last reply.
@@ -49,8 +53,25 @@ func (s *step) asksAtTimeLimit() bool {
 	return s.Spec.OnLimit == agent.LimitActionAsk
 }
 
+// acted notes that a turn whose calls have succeeded brings the run further. To say how far it is does
+// not.
+func (s *step) acted(calls []Call) {
+	if slices.ContainsFunc(calls, func(c Call) bool {
+		return c.Result.Status == agent.CallOK && !(c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool))
+	}) {
+		s.noteMove(agent.MovedByToolCall)
+		s.movedOn()
+	}
+}
+
+// noteVeto notes that a check refused the model's answer.
+func (s *step) noteVeto() {
+	s.noteMove(agent.MovedByVeto)
+	s.movedOn()
+}
+
 // limitBeforeTurn returns the error of the first limit that is used up before a turn, the adaptive
-// one last; nil if none is.
+// one last, and then that of idle turns; nil if none is.
 func (s *step) limitBeforeTurn() *agent.Error {
 	if err := s.exhaustedLimit(); err != nil {
 		return err
@@ -58,5 +79,17 @@ func (s *step) limitBeforeTurn() *agent.Error {
 	if used, limit, ok := s.adaptiveTurns(); ok && used >= limit {
 		return agent.Errorf(agent.CodeLimitTurns, "the run has made the %d model calls that limits.adaptive allows so far, and its last turn gave no reason for more", limit)
 	}
-	return nil
+	return s.idled()
+}
+
+// stopBeforeTurn does at [step.limitBeforeTurn] what the Spec says.
+func (s *step) stopBeforeTurn() {
+	err := s.limitBeforeTurn()
+	if err.Code != agent.CodeStuck {
+		s.atLimit(err, s.Spec.OnLimit)
+		return
+	}
+	s.Loops.moved() // the run may go on, and only new turns count then
+	s.learn(agent.FailureNoProgress, err)
+	s.recoverOrFail(agent.FailureNoProgress, err)
 }

@@ -145,7 +145,7 @@ var themes = []theme{
 var themesOfPolicies = []theme{
 	{
 		name: "recovery", begin: "begin go",
-		opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"completion":"tool","lessons":true,"limits":{"turns":4},"on_limit":"finalize","recovery":{"unable":"handoff","tool_error":{"do":"retry","then":"ask"},"no_progress":{"do":"correct","then":"handoff"},"loop":"handoff"}}`,
+		opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"completion":"tool","lessons":true,"limits":{"turns":4},"on_limit":"finalize","recovery":{"unable":"handoff","tool_error":{"do":"retry","then":"ask"},"no_progress":{"do":"correct","then":"handoff"},"loop":"handoff"},"loop_detection":{"idle":2}}`,
 		model: []string{
 			"calls add {}", `calls return_unable {"blockers":["b"],"rationale":"r"}`, "calls add {} | add {} | add {} | add {} | add {} | add {}",
 			`calls subagent__b {"task":"two","background":true}`, `replies {"finish":"content_filter","parts":[{"type":"text","text":"no"}]}`,

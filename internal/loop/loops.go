@@ -14,6 +14,8 @@ type Loops struct {
 	Calls []string `json:"calls,omitempty"`
 	// Results count equal results in a row, by tool.
 	Results []ResultCount `json:"results,omitempty"`
+	// Idle counts the turns in a row, with the one now, that brought the run no further.
+	Idle int `json:"idle,omitempty"`
 }
 
 // ResultCount is how often in a row a tool has returned the same result.
@@ -81,6 +83,40 @@ func (l *Loops) returned(tool, digest string) int {
 	l.Results = append(l.Results, c)
 	l.Results = l.Results[max(0, len(l.Results)-maxResultCounts):]
 	return c.N
+}
+
+// idleTurn counts a turn that begins; moved forgets the turns so far, since the run gets further.
+func (l *Loops) idleTurn() { l.Idle++ }
+func (l *Loops) moved()    { l.Idle = 0 }
+
+// startIdleTurn counts a turn that begins, if the Spec has loop_detection.idle. news means that it
+// begins with a message or an event.
+func (s *step) startIdleTurn(news bool) {
+	if s.Spec.LoopDetection.Idle == 0 {
+		return
+	}
+	if news {
+		s.movedOn()
+	}
+	s.Loops.idleTurn()
+}
+
+// movedOn ends the count of idle turns, and the attempts of its remedy.
+func (s *step) movedOn() {
+	if s.Spec.LoopDetection.Idle > 0 {
+		s.Loops.moved()
+		s.Recovery.reset(agent.FailureNoProgress)
+	}
+}
+
+// idled returns the error of too many turns that brought the run no further; nil if there were fewer, or
+// if the next turn begins with a message.
+func (s *step) idled() *agent.Error {
+	most := s.Spec.LoopDetection.Idle
+	if most == 0 || s.Loops.Idle < most || s.Messages.steers() {
+		return nil
+	}
+	return agent.Errorf(agent.CodeStuck, "no call succeeded in the last %d turns (loop_detection.idle)", most)
 }
 
 // otherLoop looks for cycles, and for equal calls in one reply. It reports whether it found a loop.

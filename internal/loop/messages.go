@@ -122,6 +122,11 @@ func (m *Messages) take(done bool) (now []PendingMessage) {
 	return now
 }
 
+// steers reports whether the next turn begins with a message.
+func (m Messages) steers() bool {
+	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return p.Mode != agent.SendQueue })
+}
+
 // steerAll makes queued messages due at the next turn: the daemon was done.
 func (m *Messages) steerAll() {
 	m.Pending = slices.Clone(m.Pending)

@@ -47,7 +47,7 @@ var calledBy = map[string][]string{
 	"suspensionhooks.go": {"checks.go"},
 	"recovery.go":        {"checks.go", "hooks.go", "lessons.go", "loops.go", "turnform.go"}, // what has failed, and what is done about it
 	"lessons.go":         {"hooks.go", "recovery.go"},
-	"adaptive.go":        {"checks.go", "hooks.go", "recovery.go"}, // a veto is a reason to go on
+	"adaptive.go":        {"hooks.go"}, // a hook may move the limit
 	"turnform.go":        {"recovery.go", "runreport.go"},
 	"runreport.go":       {"turnform.go"},
 }

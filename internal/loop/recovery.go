@@ -242,12 +242,12 @@ func faultForModel(kind agent.FailureKind, err *agent.Error) string {
 
 // correction returns the runtime's message about a failure.
 func (s *step) correction(kind agent.FailureKind, err *agent.Error) string {
-	switch kind {
-	case agent.FailureNoProgress:
+	switch {
+	case kind == agent.FailureNoProgress && s.Turn.Nudged > 0: // the last reply had no call; else its calls failed
 		return s.nudgeText()
-	case agent.FailureRefusal:
+	case kind == agent.FailureRefusal:
 		return s.Spec.Text(agent.TextRecoveryRefusal)
-	case agent.FailureBadOutput:
+	case kind == agent.FailureBadOutput:
 		return s.Spec.Text(agent.TextRecoveryOutput) + s.quoteOutput()
 	}
 	return s.Spec.Text(agent.TextRecovery, "fault", faultForModel(kind, err))

@@ -87,7 +87,9 @@ func (s *step) checkForm(r wire.Reply) *agent.Error {
 		how = "with more text beside its calls than turn_policy.max_prose_chars allows"
 	default:
 		s.Turn.acted()
-		s.Recovery.reset(agent.FailureNoProgress)
+		if s.Spec.LoopDetection.Idle == 0 { // else only a call that succeeds is progress
+			s.Recovery.reset(agent.FailureNoProgress)
+		}
 		return nil
 	}
 	if s.Turn.nudge(s.Spec.Nudges) {

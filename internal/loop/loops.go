@@ -116,7 +116,7 @@ func (s *step) idled() *agent.Error {
 	if most == 0 || s.Loops.Idle < most || s.Messages.steers() {
 		return nil
 	}
-	return agent.Errorf(agent.CodeStuck, "no call succeeded in the last %d turns (loop_detection.idle)", most)
+	return agent.Errorf(agent.CodeStuck, "the last %d turns brought the run no further (loop_detection.idle)", most)
 }
 
 // otherLoop looks for cycles, and for equal calls in one reply. It reports whether it found a loop.

@@ -251,10 +251,15 @@ func mayPass(err error) bool {
 	return ok && e.Retryable
 }
 
-// summary asks the model for a summary. It may not call tools.
+// summary asks the model for a summary. It may not call tools. A refusal is no summary. One that is cut
+// off is: what it has says more than the text that the conversation's older part is left out.
 func (d *Activities) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
 	reply, _, err := d.askModels(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
-	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.Text()) == "" {
+	switch {
+	case err != nil:
+	case reply.Finish == agent.FinishContentFilter:
+		err = agent.Errorf(agent.CodeBadOutput, "the model refused the summary")
+	case strings.TrimSpace(agent.Message{Parts: reply.Parts}.Text()) == "":
 		err = agent.Errorf(agent.CodeBadOutput, "the summary is empty")
 	}
 	return reply, err

@@ -45,7 +45,9 @@ type LocateResult struct {
 	// Lessons are what the session's runs have learned, up to the point.
 	Lessons []agent.Lesson `json:"lessons,omitempty"`
 	// Task is what the run before was asked, if the run continues it and needs it.
-	Task        string `json:"task,omitempty"`
+	Task string `json:"task,omitempty"`
+	// TaskOf is the agent that Task was given to; empty if it hides its task in listings.
+	TaskOf      string `json:"task_of,omitempty"`
 	Recovered   string `json:"recovered,omitempty"`
 	Unrecovered string `json:"unrecovered,omitempty"`
 }
@@ -91,10 +93,18 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	}
 	out.Lessons = view.Lessons()
 	if in.Task {
-		out.Task = cut(taskIn(view), maxJudgedTask)
+		out.Task, out.TaskOf = cut(taskIn(view), maxJudgedTask), listedAgent(view)
 	}
 	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err
+}
+
+// listedAgent returns the agent of a log's last run; empty if it hides its task in listings.
+func listedAgent(v *store.View) string {
+	if spec := v.Spec(); spec != nil && !spec.Redact {
+		return spec.Name
+	}
+	return ""
 }
 
 // forkAt finds the checkpoint at which a run begins. It returns the log up to there, and

@@ -34,10 +34,16 @@ func piece(kind agent.EventType, turn int, text string) live.Event {
 	return l
 }
 
-// first is a piece with which a reply begins.
+// first is a piece with which a reply begins. at is one of turn 1 that begins elsewhere.
 func first(turn int, text string) live.Event {
 	l := piece(agent.EventDeltaText, turn, text)
 	l.Data.At = 1
+	return l
+}
+
+func at(where int, text string) live.Event {
+	l := first(1, text)
+	l.Data.At = where
 	return l
 }
 
@@ -60,11 +66,12 @@ func TestPiecesComeInTheirPlace(t *testing.T) {
 		"void and lost":            {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "a"), piece(agent.EventDeltaReset, 1, "void"), piece(agent.EventDeltaDropped, 1, "lost"), text(1, "b")}, "turn.started a void lost b"},
 		"progress": {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventCallProgress, 1, "early"), said(1, agent.RoleAssistant), noted(agent.EventCallStarted, 1, "t1.1"), piece(agent.EventCallProgress, 1, "now"),
 			noted(agent.EventCallDone, 1, "t1.1"), piece(agent.EventCallProgress, 1, "late")}, "turn.started message call.started early now call.done"},
-		"begun again, the reset was lost": {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), text(1, "b"), first(1, "c"), text(1, "d"), first(1, "e")}, "turn.started a b delta.reset c d delta.reset e"},
-		"begun again, with a reset":       {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), piece(agent.EventDeltaReset, 1, "void"), first(1, "b")}, "turn.started a void b"},
-		"begun again, joined late":        {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "b"), piece(agent.EventDeltaDropped, 1, "lost"), first(1, "c")}, "turn.started b lost delta.reset c"},
-		"begun again behind the log":      {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), noted(agent.EventModelRetried, 1, ""), first(1, "b")}, "turn.started a model.retried delta.reset b"},
-		"after thinking":                  {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventDeltaThinking, 1, "hm"), first(1, "a")}, "turn.started hm a"},
+		"begun again, the reset was lost":       {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), text(1, "b"), first(1, "c"), text(1, "d"), first(1, "e")}, "turn.started a b delta.reset c d delta.reset e"},
+		"begun again, with a reset":             {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), piece(agent.EventDeltaReset, 1, "void"), first(1, "b")}, "turn.started a void b"},
+		"begun again, joined late":              {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "b"), piece(agent.EventDeltaDropped, 1, "lost"), first(1, "c")}, "turn.started b lost delta.reset c"},
+		"begun again, the first piece was lost": {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "abc"), at(4, "d"), at(3, "e"), at(4, "f"), at(9, "g")}, "turn.started abc d delta.reset e f g"},
+		"begun again behind the log":            {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), noted(agent.EventModelRetried, 1, ""), first(1, "b")}, "turn.started a model.retried delta.reset b"},
+		"after thinking":                        {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventDeltaThinking, 1, "hm"), first(1, "a")}, "turn.started hm a"},
 		"of the next reply": {[]any{noted(agent.EventTurnStarted, 1, ""), first(1, "a"), said(1, agent.RoleAssistant), noted(agent.EventModelRetried, 1, ""), first(1, "b"), noted(agent.EventTurnStarted, 2, ""), first(2, "c")},
 			"turn.started a message model.retried b turn.started c"},
 		"of another run":      {[]any{noted(agent.EventTurnStarted, 1, ""), other, text(1, "a")}, "turn.started a"},

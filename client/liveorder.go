@@ -1,6 +1,8 @@
 package client
 
 import (
+	"cmp"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -12,7 +14,7 @@ type liveOrder struct {
 	run      string
 	turn     int
 	answered bool            // the log has the turn's complete reply
-	shown    bool            // the reader has text of the turn's reply, which only live events have said
+	next     int             // where the text that the reader has of the turn's reply ends; zero if it has none, or the log has it
 	calls    map[string]bool // the turn's calls; true while a call runs
 	early    []live.Event
 }
@@ -31,12 +33,12 @@ func (g *liveOrder) add(l live.Event) {
 // seen records an event of the log.
 func (g *liveOrder) seen(e agent.Event, run string) {
 	if run != g.run || e.Turn > g.turn || e.Type == agent.EventTurnStarted {
-		g.run, g.turn, g.answered, g.shown, g.calls = run, e.Turn, false, false, map[string]bool{}
+		g.run, g.turn, g.answered, g.next, g.calls = run, e.Turn, false, 0, map[string]bool{}
 	}
 	switch e.Type {
 	case agent.EventMessage:
 		if e.Message.Role == agent.RoleAssistant {
-			g.answered, g.shown = true, false
+			g.answered, g.next = true, 0
 		}
 	case agent.EventModelRetried:
 		g.answered = false
@@ -77,9 +79,10 @@ func (g *liveOrder) due() (list []live.Event) {
 func (g *liveOrder) show(l live.Event) (voids bool) {
 	switch l.Type {
 	case agent.EventDeltaText:
-		voids, g.shown = g.shown && l.Data.At == 1, true
+		voids = l.Data.At > 0 && l.Data.At < g.next // not only at 1: the first piece may be lost with the reset
+		g.next = cmp.Or(l.Data.At, max(g.next, 1)) + len(l.Data.Text)
 	case agent.EventDeltaReset:
-		g.shown = false
+		g.next = 0
 	}
 	return voids
 }

@@ -26,8 +26,8 @@ type Data struct {
 	// Text continues the reply or the thinking, or is a tool's note.
 	Text string `json:"text,omitempty"`
 	// At is where the text of a [agent.EventDeltaText] begins in the reply, in bytes from 1.
-	// A reader that expects another number has missed something. If it is 1, the reply begins
-	// again.
+	// A reader that expects another number has missed something. If it expects a greater one, the
+	// reply has begun again.
 	At int `json:"at,omitempty"`
 	// Call is the tool call of a progress event.
 	Call string `json:"call,omitempty"`

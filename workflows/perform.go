@@ -143,7 +143,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	start(ctx, r, activityCall[loop.LocateArgs, activities.LocateResult]{activity: activities.Locate, in: in, options: readLogOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Counters: o.Counters, Receipts: o.Receipts, Backlog: o.Backlog, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
-			Migrated: o.Migrated, Artifacts: o.Artifacts, Skills: o.Skills, Lessons: o.Lessons, Task: o.Task, Recovered: o.Recovered, Unrecovered: o.Unrecovered, Err: err,
+			Migrated: o.Migrated, Artifacts: o.Artifacts, Skills: o.Skills, Lessons: o.Lessons, Task: o.Task, TaskOf: o.TaskOf, Recovered: o.Recovered, Unrecovered: o.Unrecovered, Err: err,
 		}
 	})
 }

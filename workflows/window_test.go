@@ -21,10 +21,16 @@ const pages = 3
 // too small.
 func narrow(t *testing.T, c agent.CompactionPolicy, summary string) *bench {
 	t.Helper()
+	return narrowWith(t, c, testsuite.Reply{Text: summary})
+}
+
+func narrowWith(t *testing.T, c agent.CompactionPolicy, summary testsuite.Reply) *bench {
+	t.Helper()
+	summary.Match = "Sum up this conversation"
 	read := tool.New("read", "", func(_ context.Context, _ *tool.Call, in struct{ Page int }) (string, error) {
 		return fmt.Sprintf("page %d: %s", in.Page, strings.Repeat("whale ", 2000)), nil
 	}, nil)
-	rules := []testsuite.Reply{{Match: "Sum up this conversation", Text: summary}, {Match: fmt.Sprintf(`\Apage %d`, pages), Text: "done"}}
+	rules := []testsuite.Reply{summary, {Match: fmt.Sprintf(`\Apage %d`, pages), Text: "done"}}
 	for i, last := range []string{`\Ago`, `\Apage 1`, `\Apage 2`} {
 		rules = append(rules, testsuite.Reply{Match: last, Calls: []testsuite.Call{{Tool: "read", Arguments: map[string]any{"Page": i + 1}}}})
 	}
@@ -90,6 +96,25 @@ func TestASummaryThatIsTooLongIsCut(t *testing.T) {
 	require.True(t, strings.Contains(last, "Ahab hunts."), "its beginning stays")
 	require.True(t, strings.Contains(last, "[cut here: "), "and it says that it was cut")
 	require.Less(t, len(last), 40_000, "the request fits into the window")
+}
+
+// A refusal replaces no messages: the model learns that the older part is left out. A summary that is cut
+// off says more than that, so it stays.
+func TestARefusalIsNoSummary(t *testing.T) {
+	for finish, want := range map[agent.Finish]string{
+		agent.FinishContentFilter: "The older part of the conversation is left out here",
+		agent.FinishLength:        "I can't help with that.",
+	} {
+		t.Run(string(finish), func(t *testing.T) {
+			b := narrowWith(t, agent.CompactionPolicy{Strategy: agent.CompactionSummarizeAll}, testsuite.Reply{Text: "I can't help with that.", Finish: string(finish)})
+			o := b.run(t, "go")
+			require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+			_, others := asked(b)
+			last := others[len(others)-1]
+			require.True(t, strings.Contains(last, want), "%.500s", last)
+			require.Equal(t, finish == agent.FinishLength, strings.Contains(last, "I can't help with that."))
+		})
+	}
 }
 
 // Where compaction is switched off a conversation is sent as it is, however long,

@@ -85,12 +85,12 @@ func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 // What a run at rest keeps is shown in a few lines.
 func TestWhatARunKeepsIsShown(t *testing.T) {
 	var out strings.Builder
-	kept := &agent.Kept{Calls: []agent.KeptCall{{Call: "t2.1", Tool: "pay"}, {Call: "t2.2", Tool: "pay", Decided: true}, {Call: "t2.3", Tool: "do", Step: "file.1"}}}
+	kept := &agent.Kept{Calls: []agent.KeptCall{{Call: "t2.1", Tool: "pay"}, {Call: "t2.2", Tool: "pay", Decided: true}, {Call: "t2.3", Tool: "do", Step: "file.1"}, {Call: "t2.4", Tool: "book", Decided: true, Asked: true}}}
 	for _, text := range []string{"one", "two", "three", "four", "five", "six"} {
 		kept.Messages = append(kept.Messages, agent.KeptMessage{By: "ana", Text: text})
 	}
 	newCLI(nil, &out, io.Discard).showText(&shown{RunStatus: agent.RunStatus{Status: agent.StatusSuspended, Suspension: &agent.Suspension{}, Queued: 6, Kept: kept}})
-	require.Regexp(t, `(?s)queued +6 messages\nmessage +ana: one\n.*message +ana: five\n +and 1 more\ncall +pay t2.1 has not begun\ncall +pay t2.2, decided, has not begun\ncall +do \(file.1\) has not begun\n`, out.String())
+	require.Regexp(t, `(?s)queued +6 messages\nmessage +ana: one\n.*message +ana: five\n +and 1 more\ncall +pay t2.1 has not begun\ncall +pay t2.2, decided, has not begun\ncall +do \(file.1\) has not begun\ncall +book t2.4, decided, ran as far as its question\n`, out.String())
 }
 
 // Of a session that Temporal has forgotten, the result is in the store.

@@ -34,7 +34,11 @@ func showKept(row func(string, string, ...any), k *agent.Kept) {
 		if c.Decided {
 			what += ", decided,"
 		}
-		row("call", "%s %s has not begun", untrusted.Name(c.Tool), what)
+		state := "has not begun"
+		if c.Asked {
+			state = "ran as far as its question"
+		}
+		row("call", "%s %s %s", untrusted.Name(c.Tool), what, state)
 	}
 	more(len(k.Calls))
 }

@@ -104,6 +104,8 @@ type (
 		Lessons []agent.Lesson
 		// Task is what the run before was asked, if LocateArgs.Task says so.
 		Task string
+		// TaskOf is the agent that Task was given to; empty if it hides its task in listings.
+		TaskOf string
 		// Artifacts are the last versions of the session's artifacts at the point.
 		Artifacts []agent.Artifact
 		// Skills are those that are active at the point, without their instructions.

@@ -208,7 +208,7 @@ func (s *step) located(in Located) {
 	s.Artifacts.inherit(in.Artifacts)
 	s.Skills.inherit(in.Skills)
 	s.inheritLessons(in.Lessons)
-	s.inheritTask(in.Task)
+	s.inheritTask(in.Task, in.TaskOf)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }

@@ -51,13 +51,18 @@ func TestACostLimitNeedsPrices(t *testing.T) {
 }
 
 // A retry without a message has the task of the run before it, in listings and in a handoff. Its own
-// message is the task if it has one.
+// message is the task if it has one. The task of another agent, or of one that hides it, is not listed.
 func TestARetryHasTheFormerTask(t *testing.T) {
-	for input, want := range map[string]string{``: "Pay invoice 118", `,"input":{"text":"Pay by card"}`: "Pay by card"} {
-		p := played(t, `started {"from":{"checkpoint":"cp-12","retry":"r0"}`+input+`}`, `opened-old`)
-		p.lines(`located {"Task":"Pay\ninvoice 118","Forked":{"session":"s","run":"r0","checkpoint":"cp-12","retry":true},"Turn":2}`)
-		require.Equal(t, want, p.state.Memo().Task)
-		require.Equal(t, want, p.state.Origin.Task, "the handoff has it")
+	for _, tt := range []struct{ input, of, want string }{
+		{``, "a", "Pay invoice 118"},
+		{`,"input":{"text":"Pay by card"}`, "a", "Pay by card"},
+		{``, "b", ""},
+		{``, "", ""},
+	} {
+		p := played(t, `started {"from":{"checkpoint":"cp-12","retry":"r0"}`+tt.input+`}`, `opened-old`)
+		p.lines(`located {"Task":"Pay\ninvoice 118","TaskOf":"` + tt.of + `","Forked":{"session":"s","run":"r0","checkpoint":"cp-12","retry":true},"Turn":2}`)
+		require.Equal(t, tt.want, p.state.Memo().Task)
+		require.Equal(t, tt.want, p.state.Origin.Task, "the handoff has it")
 		require.Empty(t, p.state.Checks.Asked, "no agent looks at its answer")
 	}
 }

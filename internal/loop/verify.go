@@ -220,15 +220,16 @@ func (s *step) needsFormerTask() bool {
 // checkpoint without a message, as a retry does.
 func (s *step) continuesTask() bool { return s.Origin.Start.From != nil && s.hasNoMessage() }
 
-// inheritTask takes over the task of the run that this one continues.
-func (s *step) inheritTask(task string) {
+// inheritTask takes over the task of the run that this one continues. Listings show it only if that run
+// had the same agent, which does not hide its task: who may read one agent's tasks may not read another's.
+func (s *step) inheritTask(task, of string) {
 	if task == "" {
 		return
 	}
 	if s.needsFormerTask() {
 		s.Checks.ask(task, false)
 	}
-	if s.continuesTask() {
+	if s.continuesTask() && (of == s.agent() || s.redacted()) {
 		s.Origin.inheritTask(task)
 		s.do(Publish{}) // opened has published the run without it
 	}

@@ -42,6 +42,7 @@ func TestACheckThatWaitsIsKeptInAFullState(t *testing.T) {
 	require.Equal(t, CallPending, p.state.Calls.List[0].State)
 	require.GreaterOrEqual(t, p.state.space(), 0, "its space is reserved")
 	require.Equal(t, 1, p.state.Checks.Made, "it is made once")
+	require.Nil(t, p.state.View(p.now).Kept, "a check is no call of the turn")
 	stopped, _, err := Step(p.state, Moment{At: p.now}, CommandReceived{Command: agent.StopCommand{}})
 	require.NoError(t, err)
 	require.Equal(t, TurnSummarizing, stopped.Turn.Phase, "a stop works")

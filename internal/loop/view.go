@@ -63,8 +63,8 @@ func (s *State) kept() *agent.Kept {
 		k.Messages = append(k.Messages, agent.KeptMessage{By: p.Message.By, Text: agent.Input{Parts: p.Message.Parts}.Task()})
 	}
 	for _, c := range s.Calls.List {
-		if c.State == CallPending {
-			k.Calls = append(k.Calls, agent.KeptCall{Call: c.ID, Tool: c.Tool, Step: s.stepPath(c), Decided: c.hasDecision()})
+		if c.State == CallPending && !s.Checks.has(c.ID) {
+			k.Calls = append(k.Calls, agent.KeptCall{Call: c.ID, Tool: c.Tool, Step: s.stepPath(c), Decided: c.hasDecision(), Asked: c.wasStarted()})
 		}
 	}
 	if len(k.Messages)+len(k.Calls) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // The status of a run at rest lists what it keeps: messages that the model has not read, and calls that
-// have not begun.
+// have not begun, or ran as far as their question.
 func TestTheStatusListsWhatIsKept(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `pause {}`, `send {"text":"Also\nlook at trains.","by":"ana"}`)
 	require.Nil(t, p.state.View(p.now).Kept, "it works")
@@ -21,4 +21,7 @@ func TestTheStatusListsWhatIsKept(t *testing.T) {
 	}, p.state.View(p.now).Kept)
 	p.lines(`resume {}`)
 	require.Nil(t, p.state.View(p.now).Kept)
+
+	p = played(t, `begin go`, `opened {"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `asks t1.1 Which?`, `pause {}`, `answer {"request":"q-1","choice":1}`)
+	require.Equal(t, []agent.KeptCall{{Call: "t1.1", Tool: "add", Decided: true, Asked: true}}, p.state.View(p.now).Kept.Calls)
 }

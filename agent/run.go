@@ -178,7 +178,8 @@ type Outcome struct {
 	// Tools counts the results of the calls, by tool, in the order of their first call.
 	Tools []ToolCount `json:"tools,omitempty"`
 	// ToolsMode says which calls the run has made: the agent's text_calls fixes it for all turns.
-	// Empty for a flow, and for a run that failed before it began.
+	// Empty for a flow, for a run that failed before it began, is suspended or was terminated, and in
+	// what a parent keeps of a sub-agent.
 	ToolsMode ToolsMode `json:"tools_mode,omitempty"`
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"`
@@ -189,7 +190,8 @@ type Outcome struct {
 	Report *RunReport `json:"report,omitempty"`
 	// Checkpoint is where another run can go on with exactly this conversation, whatever the session's
 	// later runs say: a fork names it (client.ForkOptions), and the session. It lies after the run's
-	// end; for a suspended run it is the newest one. Empty if nothing of the run is stored.
+	// end; for a suspended run it is the newest one. Empty if nothing of the run is stored, if its end
+	// is not, if it was terminated, or if it is suspended and no worker answers.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Seq        int64  `json:"seq"`
 }

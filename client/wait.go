@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -45,7 +47,9 @@ func (r *Run) wait(ctx context.Context) (*agent.Outcome, error) {
 			return r.stored(ctx)
 		case err == nil:
 			var out *agent.Outcome
+			pause := r.pause.Load()
 			if out, err = r.awaitSuspension(ctx, info); out != nil {
+				r.pause.CompareAndSwap(pause, nil) // it came, so no hook has denied it
 				return out, nil
 			}
 		}
@@ -71,13 +75,23 @@ func (r *Run) deniedBefore(ctx context.Context, info *workflowpb.WorkflowExecuti
 }
 
 // pauseDenied returns an error if a hook has denied the pause that was sent through this handle. It does
-// so once, so that a later Wait waits on.
+// so once, so that a later Wait waits on. If a later suspension was denied, the one of the pause is over:
+// it was denied too, or came and was resumed between two looks.
 func (r *Run) pauseDenied(s agent.RunStatus) error {
 	id, d := r.pause.Load(), s.SuspensionDenied
-	if id == nil || d == nil || d.Suspension != *id || !r.pause.CompareAndSwap(id, nil) {
+	if id == nil || d == nil || suspensionNumber(d.Suspension) < suspensionNumber(*id) || !r.pause.CompareAndSwap(id, nil) {
 		return nil
 	}
+	if d.Suspension != *id { // the status has only the last denial
+		return agent.Errorf(agent.CodeDenied, "the pause (%s) is over, and the run goes on: the hook %s denied %s since", *id, d.Hook, d.Suspension)
+	}
 	return agent.Errorf(agent.CodeDenied, "the hook %s denied the pause (%s), and the run goes on: %s", d.Hook, d.Suspension, d.Reason)
+}
+
+// suspensionNumber returns the number in a suspension's id; zero if it has none.
+func suspensionNumber(id string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(id, "s-"))
+	return n
 }
 
 // RunOf returns the run that answered a verb. Its [Run.Wait] ignores suspensions from

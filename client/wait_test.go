@@ -338,3 +338,32 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		synctest.Wait() // nothing is left behind: the bubble would tell
 	})
 }
+
+// A pause that a hook denies is told once, also if a later one was denied since. Once a suspension came,
+// the handle forgets the pause, so that a later Wait of an ended run asks no worker.
+func TestWaitAfterADeniedPause(t *testing.T) {
+	for denied, want := range map[string]string{
+		"s-9":  "the hook quiet denied the pause (s-9), and the run goes on: busy",
+		"s-10": "the pause (s-9) is over, and the run goes on: the hook quiet denied s-10 since",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, r := newWaiting(t)
+			r.noteAck(agent.Ack{Suspension: "s-9", Hold: &agent.AckHold{}})
+			w.state.SuspensionDenied = &agent.SuspensionDenied{Suspension: denied, Hook: "quiet", Reason: "busy"}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			_, err := r.Wait(ctx)
+			require.ErrorIs(t, err, agent.CodeDenied)
+			require.ErrorContains(t, err, want)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.state.SuspensionDenied = &agent.SuspensionDenied{Suspension: "s-3"} // of a pause before
+		r.noteAck(agent.Ack{Suspension: "s-4", Hold: &agent.AckHold{}})
+		w.rests(21)
+		_, err := r.Wait(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, r.pause.Load())
+	})
+}

@@ -21,8 +21,11 @@ type Whole struct {
 
 // Whole waits for the run's end, as [Run.Result] does, and reads what was said in it. An Outcome has
 // the last answer alone, because it has to fit into one payload of Temporal. Errors are those of Result
-// and of [Run.Follow].
+// and of [Run.Follow]. If the run has ended and its log can't be read, the Outcome comes beside the error.
 func (r *Run) Whole(ctx context.Context) (*Whole, error) {
+	if r.client.log == nil { // before the wait, which may be long
+		return nil, agent.Errorf(agent.CodeNotSetUp, "reading the text of a run: %w", ErrNoStore)
+	}
 	out, err := r.Result(ctx)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func (r *Run) Whole(ctx context.Context) (*Whole, error) {
 	var texts []string
 	for e, err := range r.Follow(ctx, "") {
 		if err != nil {
-			return nil, err
+			return &Whole{Outcome: out}, err
 		}
 		if e.Run != r.ID || e.Message == nil || e.Message.Note == agent.NoteSummary {
 			continue

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -368,7 +369,9 @@ func (s *step) ackHold() *agent.AckHold {
 	if v == nil || h == nil {
 		return nil
 	}
-	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: h.Initiator, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
+	// An imported state may be older than Initiator. Only a root is exported, so no parent held it.
+	by := cmp.Or(h.Initiator, agent.InitiatorOperator)
+	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: by, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
 }
 
 func (s *step) ack(p ProcessedVerb) agent.Ack {

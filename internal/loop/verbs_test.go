@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,11 @@ func TestHoldsAreAnsweredWithTheHold(t *testing.T) {
 	require.Nil(t, hold, "what is kept is small")
 	_, hold = said(held, agent.InterruptCommand{CommandHeader: agent.CommandHeader{By: "bo"}, Reason: "now"}, "p-3")
 	require.Equal(t, agent.AckHold{Kind: agent.SuspensionHeld, Initiator: agent.InitiatorOperator, Verb: agent.VerbInterrupt, By: "bo", Reason: "now", Since: at}, *hold)
+	older := held
+	older.Holds.List = slices.Clone(held.Holds.List)
+	older.Holds.List[0].Initiator = "" // as in an export from before the field
+	_, hold = said(older, pause("bo", "later"), "p-2")
+	require.Equal(t, first, *hold)
 	resumed, hold := said(held, agent.ResumeCommand{}, "r-1")
 	require.Nil(t, hold)
 	require.Nil(t, resumed.Holds.own())

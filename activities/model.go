@@ -195,10 +195,10 @@ func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 
 // added returns how many bytes this call adds to the conversation.
 func (in ModelInput) added(spec *agent.Spec) int {
-	return len(in.note(spec)) + len(in.recital) + len(spec.ReminderMessage().Text())
+	return len(in.note(spec)) + len(in.LateAnswers) + len(in.recital) + len(spec.ReminderMessage().Text())
 }
 
-// messages returns the conversation with the notebook, the note of this call, the lessons and the reminders.
+// messages returns the conversation with the notebook, the notes of this call, the lessons and the reminders.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
 	messages = slices.Clip(messages)
 	// A reply that the provider paused is continued from itself.
@@ -215,6 +215,11 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 			note.Note = agent.NoteSummary
 		}
 		messages = append(messages, note)
+	}
+	if in.LateAnswers != "" {
+		late := agent.TextMessage(agent.RoleUser, in.LateAnswers)
+		late.Note = agent.NoteLateAnswer
+		messages = append(messages, late)
 	}
 	if in.Lessons != "" {
 		lessons := agent.TextMessage(agent.RoleUser, in.Lessons)

@@ -35,11 +35,12 @@ const (
 	EventCallApproved  EventType = "call.approved"
 	EventCallRejected  EventType = "call.rejected"
 
-	EventRequestOpened    EventType = "request.opened"
-	EventRequestAnswered  EventType = "request.answered"
-	EventRequestExpired   EventType = "request.expired" // its deadline decided it
-	EventRequestReminded  EventType = "request.reminded"
-	EventRequestForwarded EventType = "request.forwarded" // the answer went to the child run that asked
+	EventRequestOpened       EventType = "request.opened"
+	EventRequestAnswered     EventType = "request.answered"
+	EventRequestExpired      EventType = "request.expired"       // its deadline decided it
+	EventRequestAnsweredLate EventType = "request.answered_late" // the first answer after its deadline, which decides nothing
+	EventRequestReminded     EventType = "request.reminded"
+	EventRequestForwarded    EventType = "request.forwarded" // the answer went to the child run that asked
 
 	EventChildStarted   EventType = "child.started"
 	EventChildSuspended EventType = "child.suspended"
@@ -151,6 +152,8 @@ type Answered struct {
 	Approver string `json:"approver,omitempty"`
 	Edited   bool   `json:"edited,omitempty"` // the call is made with other arguments
 	Reason   string `json:"reason,omitempty"`
+	// Text is the beginning of a late answer. An answer in time is in the call's result.
+	Text string `json:"text,omitempty"`
 }
 
 // ChildUpdate says what happened to a child run.

@@ -55,7 +55,9 @@ const (
 	NoteReminders Note = "reminders"
 	// NoteResumed says that a held run continues. It is sent once, and not stored.
 	NoteResumed Note = "resumed"
-	NoteSummary Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files
+	// NoteLateAnswer says which answers came after their deadlines. It is sent once, and not stored.
+	NoteLateAnswer Note = "late_answer"
+	NoteSummary    Note = "summary" // a summary, which replaces earlier messages; a model reads only the handles of its files
 	// NoteNotebook shows the model its notebook. It is sent with every request, and not stored.
 	NoteNotebook  Note = "notebook"
 	NoteEvent     Note = "event"      // an event that the run waited for

@@ -58,7 +58,8 @@ type RejectOptions struct {
 //
 // Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge] for the answer itself,
 // [agent.CodeStale] if the request is no longer open or another run is live, and
-// [agent.CodeClosed] if the run has ended. If approvers are named, they are also
+// [agent.CodeClosed] if the run has ended. The run records the first answer after a deadline, though it
+// is stale. If approvers are named, they are also
 // [agent.CodeDenied], [agent.CodeBadSignature], [agent.CodeExpired] and [agent.CodeUsed].
 // [agent.CodeNoWorker] or [agent.CodeTimeout] means that no worker answers.
 func (c *Client) Answer(ctx context.Context, req agent.Request, text string, o *AnswerOptions) (agent.Ack, error) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -82,7 +83,8 @@ func TestInterruptAgainstCompletion(t *testing.T) {
 	t.Logf("held %d, moot %d, closed %d", held, moot, closed)
 }
 
-// Answer against its deadline: one of them decides, and one alone (HX-59).
+// Answer against its deadline: one of them decides, and one alone. If the deadline does, the log has the
+// answer, too, unless the run has ended (HX-59).
 func TestAnswerAgainstTimeout(t *testing.T) {
 	t.Parallel()
 	for i := range 5 {
@@ -101,6 +103,9 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 		if err != nil {
 			require.Contains(t, []agent.Code{agent.CodeStale, agent.CodeClosed}, agent.CodeOf(err))
 			want = "nobody"
+			if errors.Is(err, agent.CodeStale) {
+				require.Equal(t, 1, s.events(t, run, agent.EventRequestAnsweredLate))
+			}
 		}
 		require.Equal(t, want, messages[2].Parts[0].Result.Text)
 		require.Equal(t, 1, s.events(t, run, agent.EventRequestAnswered)+s.events(t, run, agent.EventRequestExpired))

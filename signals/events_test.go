@@ -65,6 +65,7 @@ func recorded() []agent.Event {
 		{Type: agent.EventCallRequested, Call: call("")}, {Type: agent.EventCallStarted, Call: call("")}, {Type: agent.EventCallDone, Call: call(agent.CallOK)},
 		{Type: agent.EventCallUnknown, Call: call(agent.CallUnknown)}, {Type: agent.EventCallApproved, Call: call("")}, {Type: agent.EventCallRejected, Call: call("")},
 		{Type: agent.EventRequestOpened, Request: &r}, {Type: agent.EventRequestAnswered, Answer: answer},
+		{Type: agent.EventRequestAnsweredLate, Answer: &agent.Answered{Request: "q-7", Decision: "answer", By: "ana@acme.com", Text: "Rome"}},
 		{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: "q-7", Decision: agent.DefaultReject}},
 		{Type: agent.EventRequestReminded, Answer: &agent.Answered{Request: "q-7"}},
 		{Type: agent.EventRequestForwarded, Answer: &agent.Answered{Request: "trip-42/pay-1/q-7", Decision: "approve", By: "ana@acme.com"}},

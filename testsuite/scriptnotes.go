@@ -18,10 +18,10 @@ func withoutRecited(messages []agent.Message) []agent.Message {
 	return slices.DeleteFunc(slices.Clone(messages), func(m agent.Message) bool { return slices.Contains(recited, m.Note) })
 }
 
-// withoutNotes leaves out the runtime's notes at the end that the run continues. They are
-// sent once and not stored, so a repeated call does not have them.
+// withoutNotes leaves out the runtime's notes at the end that the run continues, or that an
+// answer came late. They are sent once and not stored, so a repeated call does not have them.
 func withoutNotes(messages []agent.Message) []agent.Message {
-	for len(messages) > 0 && messages[len(messages)-1].Note == agent.NoteResumed {
+	for len(messages) > 0 && slices.Contains([]agent.Note{agent.NoteResumed, agent.NoteLateAnswer}, messages[len(messages)-1].Note) {
 		messages = messages[:len(messages)-1]
 	}
 	return messages

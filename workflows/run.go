@@ -233,7 +233,8 @@ type run struct {
 	copiesOf map[string]func()
 	// orderCopies are the copies for orders to children, by session, while the outbox has some.
 	orderCopies map[string]*orderCopies
-	ack         agent.Ack // the answer to the verb that was stepped last
+	ack         agent.Ack    // the answer to the verb that was stepped last
+	refusal     *agent.Error // its refusal, if the step that it made is kept; nil for an answer
 	// lateAcks are the answers for which the senders of resumes wait, by id, until the hooks have
 	// decided.
 	lateAcks         map[string]*loop.Acknowledge

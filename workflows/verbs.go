@@ -165,7 +165,7 @@ func (r *run) lateAck(ctx workflow.Context, id string) (agent.Ack, error) {
 // next resume under the same id waits for its own.
 func (r *run) acknowledge(e loop.Acknowledge) {
 	if e.For == "" {
-		r.ack = e.Ack
+		r.ack, r.refusal = e.Ack, e.Err
 		return
 	}
 	if a := r.lateAcks[e.For]; a != nil {
@@ -191,8 +191,11 @@ func (r *run) commandInput(ctx workflow.Context, command agent.Command) loop.Com
 // executeCommand steps a verb and returns the machine's answer.
 func (r *run) executeCommand(in loop.CommandReceived) (agent.Ack, error) {
 	// An effect sets r.ack; a refused verb must not return the previous answer.
-	r.ack = agent.Ack{}
+	r.ack, r.refusal = agent.Ack{}, nil
 	err := r.step(in)
+	if err == nil && r.refusal != nil { // a late answer: it is recorded, and refused
+		return agent.Ack{}, r.refusal
+	}
 	return r.ack, err
 }
 

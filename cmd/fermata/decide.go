@@ -115,7 +115,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	q, err := connect.RetryUntilWorker(soon, d.Connector, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
 		// The same id may be open in a sub-agent, which is what the person then meant.
-		return d.elsewhere(ctx, runs, session, noAnswer(session, err))
+		return d.elsewhere(ctx, runs, session, given, noAnswer(session, err))
 	}
 	if given.empty() {
 		if given.AnswerTo, err = d.console().Ask(ctx, q); err != nil {
@@ -147,8 +147,8 @@ func (d *decider) missingAnswer() error {
 }
 
 // elsewhere adds to the error of a request that is not open in which sub-agent a request
-// of that name is open.
-func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session string, err error) error {
+// of that name is open. If there is none, the answer may be late.
+func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session string, given decision, err error) error {
 	if !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
@@ -157,6 +157,18 @@ func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session s
 		if q.ID == d.request {
 			return agent.Errorf(agent.CodeNotFound, "%w; a request with this id is open in session %s: use that session", err, q.Session)
 		}
+	}
+	return d.late(ctx, runs, session, given, err)
+}
+
+// late sends an answer to a request that is not open: the run knows what became of the request, and records
+// the first answer after its deadline. err stays if the run does not know the request, or has ended.
+func (d *decider) late(ctx context.Context, runs *fermata.Client, session string, given decision, err error) error {
+	if given.empty() || d.choice != "" { // whose text only an open request has
+		return err
+	}
+	if _, refused := d.decide(ctx, runs, agent.Request{ID: d.request, Session: session}, given); errors.Is(refused, agent.CodeStale) {
+		return refused
 	}
 	return err
 }

@@ -34,7 +34,10 @@ type ModelArgs struct {
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
 	// Note is a text at the end of the request, which is not in the log.
 	Note string `json:"note,omitempty"`
-	// Lessons ends the request, behind Note. The log does not have it.
+	// LateAnswers says which answers came after their deadlines. It follows Note, and the log does not
+	// have it.
+	LateAnswers string `json:"late_answers,omitempty"`
+	// Lessons ends the request, behind these two. The log does not have it.
 	Lessons string `json:"lessons,omitempty"`
 	// Next is what a hook says about this turn; nil for nothing.
 	Next *agent.NextTurn `json:"next,omitempty"`

@@ -116,6 +116,7 @@ func (s *step) recount() {
 	s.Messages.recount()
 	s.Verbs.recount()
 	s.Requests.recount()
+	s.Late.bound()
 	s.Calls.recount()
 	s.Checks.recount()
 	s.Park.recount()

@@ -17,6 +17,19 @@ type decision struct {
 	reject   *agent.RejectCommand
 	by       string
 	approver string // the principal of the decision's token; empty without a token
+	signal   bool   // it came as a signal, whose sender gets no answer
+}
+
+// answered returns what the log says of the decision.
+func (d decision) answered() agent.Answered {
+	a := agent.Answered{Request: d.request, Decision: "answer", By: d.by, Approver: d.approver}
+	if d.approve != nil {
+		a.Decision, a.Edited, a.Reason = "approve", len(d.approve.Arguments) > 0, d.approve.Note
+	}
+	if d.reject != nil {
+		a.Decision, a.Reason = "reject", d.reject.Reason
+	}
+	return a
 }
 
 // decide carries out an answer. Everything is checked before anything changes.
@@ -27,7 +40,7 @@ func (s *step) decide(d decision) error {
 	}
 	i, err := s.findRequest(d.request)
 	if err != nil {
-		return err
+		return s.lateAnswer(d, err)
 	}
 	if err := s.checkAge(s.answerBy()); err != nil {
 		return err
@@ -47,9 +60,9 @@ func (s *step) decide(d decision) error {
 	return nil
 }
 
-// mayDecide returns why an answer is refused; nil if it is not. It checks the kind of answer, the
-// approver, the sizes, and that the digest is that of the request's arguments.
-func (s *step) mayDecide(r Request, d decision) error {
+// mayTake returns why a request does not take an answer, whatever the state is; nil if it does. It checks
+// the kind of answer, the approver and the choice.
+func (s *step) mayTake(r Request, d decision) error {
 	kind := "answer"
 	switch {
 	case d.approve != nil:
@@ -71,6 +84,15 @@ func (s *step) mayDecide(r Request, d decision) error {
 	}
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
 		return s.refuseAs(agent.CodeInvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
+	}
+	return nil
+}
+
+// mayDecide returns why an answer is refused; nil if it is not. It checks what mayTake checks, the sizes,
+// and that the digest is that of the request's arguments.
+func (s *step) mayDecide(r Request, d decision) error {
+	if err := s.mayTake(r, d); err != nil {
+		return err
 	}
 	if d.answer != nil {
 		if err := s.mayShowAnswer(r, d); err != nil {
@@ -117,7 +139,7 @@ func (s *step) checkDigest(r Request, digest string) error {
 func (s *step) applyDecision(r Request, d decision) {
 	a, text := d.answer, r.answerText(d.answer)
 	// First, in all three functions: the log has the answer before what it leads to.
-	s.closeRequest(r, d, "answer", "answered")
+	s.closeRequest(r, d, "answered")
 	if r.Type == agent.RequestLimit {
 		s.limitDecided(r, text, r.limitParts(a))
 		return
@@ -165,7 +187,7 @@ func (r Request) limitParts(a *agent.AnswerCommand) []agent.Part {
 }
 
 func (s *step) rejected(r Request, d decision) {
-	s.closeRequest(r, d, "reject", "rejected")
+	s.closeRequest(r, d, "rejected")
 	if r.RetryCall {
 		s.retryCall(r, agent.ToolAnswer{Text: d.reject.Reason, By: d.by, Declined: true})
 		return
@@ -183,7 +205,7 @@ func (s *step) rejected(r Request, d decision) {
 }
 
 func (s *step) approved(r Request, d decision) {
-	s.closeRequest(r, d, "approve", "approved")
+	s.closeRequest(r, d, "approved")
 	i := s.Calls.find(r.CallID)
 	c := s.Calls.List[i]
 	edited := d.approve.Arguments
@@ -240,14 +262,8 @@ func (s *step) findRequest(id string) (int, error) {
 }
 
 // closeRequest records the answer and removes the request from the open ones.
-func (s *step) closeRequest(r Request, d decision, what, how string) {
-	a := agent.Answered{Request: r.ID, Decision: what, By: d.by, Approver: d.approver}
-	if d.approve != nil {
-		a.Edited, a.Reason = len(d.approve.Arguments) > 0, d.approve.Note
-	}
-	if d.reject != nil {
-		a.Reason = d.reject.Reason
-	}
+func (s *step) closeRequest(r Request, d decision, how string) {
+	a := d.answered()
 	s.record(agent.Event{Type: agent.EventRequestAnswered, Answer: &a})
 	if who := firstOf(d.approver, d.by); who != "" {
 		how += " by " + who

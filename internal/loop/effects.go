@@ -121,7 +121,8 @@ type (
 	// CheckParent asks for [ParentChecked].
 	CheckParent struct{ Parent wire.Parent }
 	// Acknowledge answers the verb of this step; or the resume of an earlier step whose id is For,
-	// which has waited for hooks. Err is its refusal.
+	// which has waited for hooks. Err is its refusal: of such a resume, or of a late answer, which is
+	// recorded all the same.
 	Acknowledge struct {
 		Ack agent.Ack
 		For string

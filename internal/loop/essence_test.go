@@ -32,6 +32,7 @@ func essence(p place) string {
 	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = remembered.Counters{}, 0, "", given(s.Turn.Text != "")
 	s.Spec, s.Parent.Start, s.Parent.ForbiddenTools, s.Parent.InheritedRules, s.Origin.Labels = nil, nil, nil, nil, nil
 	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Receipts = nil, nil, nil, nil, nil
+	s.Late = Late{Note: given(s.Late.Note != ""), Asked: min(s.Late.Asked, 1)}
 	if s.End.Outcome != nil {
 		s.End.Outcome = &agent.Outcome{Status: s.End.Outcome.Status}
 	}

@@ -103,6 +103,7 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 		s.retryReply(m.Model, "it was empty")
 		return
 	}
+	s.Late.read() // only here: a reply that is cut off, refused or empty may be asked for again
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
 	s.Recovery.reset(agent.FailureProvider, agent.FailureRefusal, agent.FailureTruncated)
@@ -117,6 +118,7 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 // providerPaused keeps a reply that the provider has paused. The model continues it in the next
 // turn, so that limits, holds and a stop apply in between.
 func (s *step) providerPaused(m agent.Message) {
+	s.Late.read()
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
 	s.recordTurnEnd()

@@ -99,11 +99,13 @@ func (s *State) wireRequest(o Request) agent.Request {
 	return r
 }
 
-// DigestOf returns the digest that an open request shows; empty if it is not open.
+// DigestOf returns the digest that an open request shows, or one that waits for its late answer; empty for
+// others.
 func (s *State) DigestOf(request string) string {
 	i := s.Requests.find(request)
 	if i < 0 {
-		return ""
+		late, _ := s.Late.find(request) // a token for a late approval has it, too
+		return late.Digest
 	}
 	return s.Requests.Open[i].Digest
 }
@@ -141,7 +143,7 @@ func (r *Requests) close(d Decided) {
 	// The oldest are dropped, by number and by length.
 	size := 0
 	for i, d := range slices.Backward(r.Decided) {
-		if size += d.jsonLen(); size > pastShare || len(r.Decided)-i > maxDecided {
+		if size += d.jsonLen(); size > decidedShare || len(r.Decided)-i > maxDecided {
 			r.Decided = slices.Clone(r.Decided[i+1:])
 			return
 		}
@@ -304,6 +306,7 @@ func (s *step) expireRequests() {
 func (s *step) expire(r Request) {
 	s.record(agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
 	s.closeUnanswered(r.ID, "decided by its deadline")
+	s.Late.expired(r, s.now())
 	s.resumed = agent.Resumed{Cause: agent.InitiatorTimeout}
 	i := s.Calls.find(r.CallID)
 	switch {

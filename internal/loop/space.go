@@ -36,9 +36,12 @@ const (
 	receiptShare   = 112 << 10 // Messages.Receipts
 	turnShare      = 64 << 10  // Turn
 	alongShare     = 40 << 10  // Log, with a tail that goes along
-	pastShare      = 32 << 10  // Requests.Decided
+	pastShare      = 32 << 10  // Requests.Decided and Late
 	artifactShare  = 32 << 10  // Artifacts.List, and as much again for Artifacts.Children
 )
+
+// decidedShare is the share of Requests.Decided within pastShare.
+const decidedShare = pastShare - lateShare - lateNoteShare
 
 // Shares within waitShare. They leave something for a turn's calls, whatever else waits.
 const (

@@ -248,7 +248,7 @@ func (p *stuffed) carry(t *testing.T) {
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Emitted, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
 		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
 		"artifacts": {s.Artifacts.List, artifactShare}, "children's artifacts": {s.Artifacts.Children, artifactShare},
-		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
+		"log": {s.Log, alongShare}, "decided": {[]any{s.Requests.Decided, s.Late}, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {
 		t.Logf("%s: %d of %d bytes", name, written(part.of), part.share)

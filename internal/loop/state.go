@@ -50,6 +50,7 @@ type State struct {
 
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`
+	Late        Late        `json:"late,omitzero"`
 	Park        *Park       `json:"park,omitempty"` // nil while the run is not parked
 	Suspensions Suspensions `json:"suspensions"`
 	// SuspensionHooks is zero unless the Spec names hooks around suspensions.
@@ -80,6 +81,7 @@ func (s *State) unshare() {
 	s.Hooks = s.Hooks.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
+	s.Late = s.Late.clone()
 	s.Messages = s.Messages.clone()
 	s.Verbs = s.Verbs.clone()
 	s.Children = s.Children.clone()

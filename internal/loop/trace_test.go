@@ -133,7 +133,11 @@ func describe(e agent.Event) string {
 		}
 		return text
 	case e.Answer != nil:
-		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
+		text := strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
+		if e.Answer.Text != "" {
+			text += fmt.Sprintf(" %q", oneLine(e.Answer.Text))
+		}
+		return text
 	case e.Child != nil:
 		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
 	case e.Refusal != nil:
@@ -218,6 +222,9 @@ func effectText(e Effect) string {
 		}
 		if e.Note != "" {
 			text += ", noting " + strconv.Quote(oneLine(e.Note))
+		}
+		if e.LateAnswers != "" {
+			text += ", with late answers " + strconv.Quote(strings.Join(strings.Fields(e.LateAnswers), " "))
 		}
 		if e.Next != nil {
 			raw, _ := json.Marshal(e.Next)
@@ -327,6 +334,9 @@ func effectText(e Effect) string {
 				return fmt.Sprintf("answer %s: refused %s: %s", e.For, e.Err.Code, e.Err)
 			}
 			return fmt.Sprintf("answer %s: %s, %s", e.For, e.Ack.Effect, e.Ack.Status)
+		}
+		if e.Err != nil {
+			return fmt.Sprintf("answer refused %s: %s", e.Err.Code, e.Err)
 		}
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:

@@ -231,7 +231,7 @@ func (s *step) nextTurn() {
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
 	s.Budget.modelCalled()
-	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit, Skills: s.skillOrder(), Next: s.Hooks.NextTurn})
+	s.callModel(ModelArgs{Note: s.Turn.Note, LateAnswers: s.Late.ask(), ForceFit: s.Turn.ForceFit, Skills: s.skillOrder(), Next: s.Hooks.NextTurn})
 }
 
 // summarize asks the model for a summary, without tools. It counts as no turn.

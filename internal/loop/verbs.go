@@ -241,11 +241,11 @@ func (s *step) execute(in CommandReceived) error {
 	case agent.SendCommand:
 		return s.send(c, in.ID)
 	case agent.AnswerCommand:
-		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request)})
+		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
 	case agent.ApproveCommand:
-		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request)})
+		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
 	case agent.RejectCommand:
-		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request)})
+		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
 	case agent.AnswersCommand:
 		return s.answerAll(c, in)
 	case agent.EmitCommand:
@@ -301,15 +301,19 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 		if strings.Contains(a.Request, "/") {
 			return s.refuseAs(agent.CodeInvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
 		}
-		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
+		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request), signal: !in.PolicyChecked}
 		// All are checked before the first is decided: the error then names its answer.
-		at, err := s.findRequest(a.Request)
+		at, missing := s.findRequest(a.Request)
+		err := missing
 		if err == nil {
 			err = s.mayDecide(s.Requests.Open[at], d)
 		}
 		if err != nil {
 			e := *asError(err)
 			e.Path = fmt.Sprintf("answers[%d].%s", i, e.Path)
+			if missing != nil && len(o.Answers) == 1 { // of several, none is taken
+				return s.lateAnswer(d, &e)
+			}
 			return &e
 		}
 		all = append(all, d)

@@ -53,7 +53,7 @@ func (s *State) handedOver() []Request {
 // takeBack ends the waits for the user's next message, since it has come.
 func (s *step) takeBack(by string) {
 	for _, r := range s.handedOver() {
-		s.closeRequest(r, decision{request: r.ID, by: by}, "answer", "answered")
+		s.closeRequest(r, decision{request: r.ID, by: by}, "answered")
 		s.setResult(s.Calls.find(r.CallID), agent.CallOK, userWrote)
 	}
 }

@@ -160,7 +160,7 @@ func (a *auditor) Event(s observe.RunEvent) error {
 				e.Tool = q.Call.Tool
 			}
 		}
-	case agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestForwarded:
+	case agent.EventRequestAnswered, agent.EventRequestAnsweredLate, agent.EventRequestExpired, agent.EventRequestForwarded:
 		if at.Answer != nil {
 			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
 		}

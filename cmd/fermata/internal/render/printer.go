@@ -113,7 +113,7 @@ func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
 	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
 		t.showHeld(e)
-	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestReminded:
+	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestAnsweredLate, agent.EventRequestExpired, agent.EventRequestReminded:
 		t.asked(e)
 	case agent.EventChildStarted, agent.EventChildSuspended, agent.EventChildResumed, agent.EventChildEnded:
 		t.child(e)

@@ -165,6 +165,8 @@ func (t *Printer) asked(e agent.Event) {
 	case e.Answer == nil:
 	case e.Type == agent.EventRequestAnswered:
 		t.note("%s", answered(*e.Answer))
+	case e.Type == agent.EventRequestAnsweredLate:
+		t.note("%s", "after its deadline, "+answered(*e.Answer))
 	case e.Type == agent.EventRequestExpired:
 		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, untrusted.Line(e.Answer.Decision, maxArgument)), ": "))
 	case e.Type == agent.EventRequestReminded:
@@ -180,8 +182,8 @@ func answered(a agent.Answered) string {
 	if a.Edited {
 		line += ", with other arguments"
 	}
-	if a.Reason != "" {
-		line += ": " + untrusted.Line(a.Reason, maxAsked)
+	if said := cmp.Or(a.Reason, a.Text); said != "" {
+		line += ": " + untrusted.Line(said, maxAsked)
 	}
 	return line
 }

@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// asked is a run of ask_user whose first question its deadline has decided. Its second one is open.
+func asked(t *testing.T) *player {
+	return played(t, "begin go", `opened {"tools":["ask_user"],"answer_timeouts":{"deadline":"1h","default":"Oslo"}}`,
+		`calls ask_user {"question":"Where to?"}`, "sealed", "after 1h", "timer", `calls ask_user {"question":"How?"}`, "sealed")
+}
+
+func lateEvents(s State) (list []agent.Answered) {
+	for _, e := range s.Log.Tail {
+		if e.Type == agent.EventRequestAnsweredLate {
+			list = append(list, *e.Answer)
+		}
+	}
+	return list
+}
+
+// Whoever answers twice after the deadline is refused twice, in words that differ; the answer is recorded
+// once, and noted once. It goes along to the next execution, and a stop takes no late answer (HX-59).
+func TestAnswerTwiceLate(t *testing.T) {
+	p := asked(t)
+	say := func(s State) (State, error) {
+		said := CommandReceived{Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: "ana"}, Request: "q-1", Text: "Rome"}, PolicyChecked: true, ID: "a-1"}
+		next, effects, err := Step(s, Moment{At: p.now, Revision: Revision}, said)
+		for _, e := range effects {
+			if ack, ok := e.(Acknowledge); ok {
+				return next, ack.Err
+			}
+		}
+		return next, err
+	}
+	once, err := say(p.state)
+	require.ErrorIs(t, err, agent.CodeStale)
+	require.ErrorContains(t, err, "the late answer is recorded, and the model's next request mentions it")
+	require.Equal(t, []agent.Answered{{Request: "q-1", Decision: "answer", By: "ana", Text: "Rome"}}, lateEvents(once))
+	require.Equal(t, 1, strings.Count(once.Late.Note, `"ana" answered it: "Rome"`))
+	require.Equal(t, p.state.Calls, once.Calls)
+	require.Equal(t, p.state.Requests, once.Requests, "nothing else changes")
+
+	twice, err := say(overTheWire(p.t, once))
+	require.ErrorIs(t, err, agent.CodeStale)
+	require.NotContains(t, err.Error(), "recorded")
+	require.Equal(t, overTheWire(p.t, once), twice)
+
+	stopping, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, CommandReceived{Command: agent.StopCommand{}})
+	require.NoError(t, err)
+	_, err = say(stopping)
+	require.ErrorIs(t, err, agent.CodeStale)
+	require.NotContains(t, err.Error(), "recorded")
+}
+
+// An answer to a request that a person has decided is not late: it is refused, and nothing is recorded.
+func TestOnlyAnswersAfterADeadlineAreLate(t *testing.T) {
+	p := asked(t)
+	p.lines(`answer {"request":"q-2","text":"by train"}`)
+	_, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, CommandReceived{Command: agent.AnswerCommand{Request: "q-2", Text: "by car"}})
+	require.ErrorIs(t, err, agent.CodeStale)
+	require.Contains(t, err.Error(), "was answered")
+}
+
+// The function of a flow reads no notes: a late answer to its step is only recorded.
+func TestALateAnswerToAFlowIsOnlyRecorded(t *testing.T) {
+	p := played(t, "begin go", `opened {"flow":true,"toolset":[{"name":"ask_user","executor":"runtime"}],"answer_timeouts":{"deadline":"1h"}}`,
+		`flow {"steps":[{"tool":"ask_user","provider_id":"a","arguments":{"question":"Where?"}}]}`, "sealed", "after 1h", "timer",
+		`answer {"request":"q-1","text":"Rome"}`)
+	require.Len(t, lateEvents(p.state), 1)
+	require.Empty(t, p.state.Late.Note)
+}
+
+// What a run remembers of expired requests, and the note, stay within bounds, whatever people wrote.
+func TestLateAnswersAreBounded(t *testing.T) {
+	for _, text := range []string{"x", strings.Repeat("\x01", 100_000)} {
+		l := Late{}
+		for n := range 3 * maxLateRequests {
+			l.expired(Request{Request: agent.Request{ID: fmt.Sprint("q-", n), Type: agent.RequestApproval, Text: text, Default: text, Call: &agent.RequestCall{Tool: "pay"}}}, time.Now())
+		}
+		require.LessOrEqual(t, len(l.Requests), maxLateRequests)
+		require.NotEmpty(t, l.Requests)
+		_, newest := l.find(fmt.Sprint("q-", 3*maxLateRequests-1))
+		require.True(t, newest)
+		raw, err := json.Marshal(l.Requests)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(raw), lateShare)
+		r := l.Requests[0]
+		for range 40 {
+			l.addNote(r.lateNote(decision{by: text, reject: &agent.RejectCommand{}}, firstCharacters(text, maxLateAnswer), time.Now()))
+		}
+		require.NotEmpty(t, l.Note)
+		require.LessOrEqual(t, jsonLen(l.Note), lateNoteShare)
+	}
+	l := Late{}
+	l.expired(Request{Request: agent.Request{ID: "q-1", Choices: []string{strings.Repeat("x", lateShare)}}}, time.Now())
+	require.Empty(t, l.Requests, "it is refused as before")
+}
+
+// What comes during a model call is for the next one.
+func TestANoteThatComesDuringACallIsForTheNext(t *testing.T) {
+	l := Late{}
+	l.addNote("one")
+	require.Equal(t, "one", l.ask())
+	l.addNote("two")
+	l.read()
+	require.Equal(t, "two", l.ask())
+	l.read()
+	require.Empty(t, l.ask())
+}

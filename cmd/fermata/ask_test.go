@@ -106,6 +106,26 @@ func (s *stage) wrongAnswers(id string) {
 	s.fails(6, "[stale]", "resume", id, "--suspension", "s-9")
 }
 
+// A named answer that comes after the deadline reaches the run, which records it. The command fails, and
+// says so (HX-59).
+func TestALateAnswerFails(t *testing.T) {
+	s := scripted(t, role{
+		agent.Definition{Name: "traveller", Tools: []string{agent.AskUserTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(time.Second), Default: "Oslo"}},
+		[]testsuite.Reply{asksFor("Where to?"), {Text: "done", Delay: time.Minute}},
+	}).works()
+	run := s.begin("a", "traveller", nil)
+	require.Eventually(t, func() bool {
+		status, err := run.Status(t.Context())
+		return err == nil && status.Turn == 2
+	}, time.Minute, 20*time.Millisecond)
+	s.fails(6, "the late answer is recorded", "answer", run.Session, "Rome", "--request", "q-1")
+	s.fails(6, "answer refused: request q-1 was decided by its deadline", "answer", run.Session, "Rome", "--request", "q-1")
+	s.fails(6, "[not_found] request q-9", "answer", run.Session, "Rome", "--request", "q-9")
+	require.Contains(t, s.run("events", run.Session).out, "request.answered_late")
+	_, err := run.Cancel(t.Context(), "", nil)
+	require.NoError(t, err)
+}
+
 // The commands ask as well, where a person is there.
 func TestAnswerAtTheTerminal(t *testing.T) {
 	s := scripted(t, traveller()).works(pay())

@@ -149,7 +149,8 @@ func TestFork(t *testing.T) {
 
 	r := s.run("fork", id, points[1], "--new", "--as", s.session("b"), "--message", "again", "--yes", "--json", "--by", "ana")
 	require.Zero(t, r.exit, r.err)
-	plan := outlines[forkPlanLine](t, r.out)[0]
+	first, _, _ := strings.Cut(r.out, "\n") // the next lines have other types
+	plan := lastLine[forkPlanLine](t, first)
 	require.Equal(t, []any{"plan", s.session("b"), 1}, []any{plan.Type, plan.Session, len(plan.Kept)})
 	o := lastLine[agent.Outcome](t, r.out)
 	require.Equal(t, []any{s.session("b"), "As you say."}, []any{o.Session, o.Text})

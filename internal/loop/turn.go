@@ -73,7 +73,7 @@ type Repeat struct {
 }
 
 // repeated returns how many calls of a reply, its last ones, ask for the repeated call.
-func (r Repeat) repeated(calls int) int { return min(r.Count, calls) }
+func (r Repeat) repeated(calls int) int { return max(0, min(r.Count, calls)) } // an imported count may be below zero
 
 // Summary is what a summary is for.
 type Summary string

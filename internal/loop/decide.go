@@ -17,7 +17,6 @@ type decision struct {
 	reject   *agent.RejectCommand
 	by       string
 	approver string // the principal of the decision's token; empty without a token
-	signal   bool   // it came as a signal, whose sender gets no answer
 }
 
 // answered returns what the log says of the decision.

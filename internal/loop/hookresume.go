@@ -27,7 +27,7 @@ func (s *step) resumeByHooks(o agent.ResumeCommand, in CommandReceived) error {
 		return err
 	}
 	o.Token = "" // it was checked, and the state is shown
-	s.SuspensionHooks.keepResume(PendingResume{Command: o, ID: in.ID, Digest: s.verbDigest, Signal: !in.PolicyChecked, Token: s.answerLater(in)})
+	s.SuspensionHooks.keepResume(PendingResume{Command: o, ID: in.ID, Digest: s.verbDigest, Signal: s.bySignal, Token: s.answerLater(in)})
 	s.withdrawSuspended() // something will be in flight
 	return nil
 }

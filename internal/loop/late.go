@@ -83,7 +83,7 @@ func (l *Late) bound() {
 		}
 	}
 	l.Note = fit(l.Note, lateNoteShare)
-	l.Asked = min(l.Asked, len(l.Note))
+	l.Asked = max(0, min(l.Asked, len(l.Note)))
 }
 
 // find returns a request that waits for its late answer.
@@ -145,14 +145,14 @@ func (s *step) lateAnswer(d decision, refusal error) error {
 		s.Late.addNote(r.lateNote(d, text, s.now()))
 		e.Message += ", and the model's next request mentions it"
 	}
-	s.refuseAnyway(d, e)
+	s.refuseAnyway(e)
 	return nil
 }
 
 // refuseAnyway answers the verb of this step with a refusal, although the step changes the state. The
 // answer is not remembered: the same id may be used again, as after any refusal.
-func (s *step) refuseAnyway(d decision, e agent.Error) {
-	if d.signal {
+func (s *step) refuseAnyway(e agent.Error) {
+	if s.bySignal {
 		s.showRefused(string(s.verb), e)
 	} else {
 		s.do(Acknowledge{Err: &e})

@@ -48,6 +48,8 @@ type step struct {
 	verbID     string
 	verbDigest string
 	verbEffect agent.Effect
+	// bySignal means that the verb came as a signal, whose sender gets no answer.
+	bySignal bool
 	// answersFor is the id of the verb if it came with an earlier step, whose sender waits.
 	answersFor string
 	// resumed is why the suspension is closed, if this step closes it.

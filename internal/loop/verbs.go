@@ -116,6 +116,7 @@ func (s *step) commandReceived(in CommandReceived) error {
 		return nil
 	}
 	s.verb, s.verbID, s.verbDigest, s.verbEffect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted
+	s.bySignal = !in.PolicyChecked
 	err := s.checkRun(in.Command.Header())
 	if known {
 		err = s.refuseAs(agent.CodeInvalidInput, "id", "id %s is that of another verb or payload; use a new id for what is new", in.ID)
@@ -241,11 +242,11 @@ func (s *step) execute(in CommandReceived) error {
 	case agent.SendCommand:
 		return s.send(c, in.ID)
 	case agent.AnswerCommand:
-		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
+		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request)})
 	case agent.ApproveCommand:
-		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
+		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request)})
 	case agent.RejectCommand:
-		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request), signal: !in.PolicyChecked})
+		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request)})
 	case agent.AnswersCommand:
 		return s.answerAll(c, in)
 	case agent.EmitCommand:
@@ -301,7 +302,7 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 		if strings.Contains(a.Request, "/") {
 			return s.refuseAs(agent.CodeInvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
 		}
-		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request), signal: !in.PolicyChecked}
+		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
 		// All are checked before the first is decided: the error then names its answer.
 		at, missing := s.findRequest(a.Request)
 		err := missing

@@ -339,7 +339,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A pause that a hook denies is told once, also if a later one was denied since. Once a suspension came,
+// A pause that a hook denies is reported once, also if a later one was denied since. Once a suspension came,
 // the handle forgets the pause, so that a later Wait of an ended run asks no worker.
 func TestWaitAfterADeniedPause(t *testing.T) {
 	for denied, want := range map[string]string{

@@ -162,15 +162,17 @@ func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session s
 }
 
 // late sends an answer to a request that is not open: the run knows what became of the request, and records
-// the first answer after its deadline. err stays if the run does not know the request, or has ended.
+// the first answer after its deadline. The request may also have been opened just now. err stays if the run
+// does not know the request, or has ended.
 func (d *decider) late(ctx context.Context, runs *fermata.Client, session string, given decision, err error) error {
 	if given.empty() || d.choice != "" { // whose text only an open request has
 		return err
 	}
-	if _, refused := d.decide(ctx, runs, agent.Request{ID: d.request, Session: session}, given); errors.Is(refused, agent.CodeStale) {
-		return refused
+	refused := d.decideAndPrint(ctx, runs, agent.Request{ID: d.request, Session: session}, given)
+	if errors.Is(refused, agent.CodeNotFound) || errors.Is(refused, agent.CodeClosed) {
+		return err
 	}
-	return err
+	return refused
 }
 
 func (d *decider) decideAndPrint(ctx context.Context, runs *fermata.Client, q agent.Request, given decision) error {

@@ -55,7 +55,7 @@ func (l Late) clone() Late {
 }
 
 func (r ExpiredRequest) jsonLen() int {
-	return lateFrame + jsonLen(r.Text) + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
+	return lateFrame + jsonLen(r.ID) + jsonLen(r.Type) + jsonLen(r.Text) + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
 }
 
 // expired remembers a request that its deadline decided. One that is too long is not remembered.
@@ -100,14 +100,17 @@ func (l *Late) answered(id string) {
 	l.Requests = slices.DeleteFunc(slices.Clone(l.Requests), func(r ExpiredRequest) bool { return r.ID == id })
 }
 
-// addNote adds a line to the note. A line that does not fit as a whole is left out: the log has the answer.
-func (l *Late) addNote(line string) {
+// addNote adds a line to the note, and reports whether it fits. One that does not fit as a whole is left
+// out: the log has the answer.
+func (l *Late) addNote(line string) bool {
 	if l.Note != "" {
 		line = "\n" + line
 	}
-	if jsonLen(l.Note)+jsonLen(line) <= lateNoteShare {
+	fits := jsonLen(l.Note)+jsonLen(line) <= lateNoteShare
+	if fits {
 		l.Note += line
 	}
+	return fits
 }
 
 // ask returns the note for a model call. read drops it when the call has a reply that counts: what was
@@ -141,8 +144,8 @@ func (s *step) lateAnswer(d decision, refusal error) error {
 	s.Late.answered(r.ID)
 	e := *asError(refusal)
 	e.Message = fmt.Sprintf("%s refused: %s; the late answer is recorded", s.verb, e.Message)
-	if !s.isFlow() { // the function of a flow reads no notes
-		s.Late.addNote(r.lateNote(d, text, s.now()))
+	// The function of a flow reads no notes.
+	if !s.isFlow() && s.Late.addNote(r.lateNote(d, text, s.now())) {
 		e.Message += ", and the model's next request mentions it"
 	}
 	s.refuseAnyway(e)
@@ -212,6 +215,10 @@ func (r ExpiredRequest) lateNote(d decision, text string, now time.Time) string 
 	if name := firstOf(d.approver, d.by); name != "" {
 		who = quote(name)
 	}
-	return fmt.Sprintf("A late answer. Request %s%s (%s) was decided by its deadline at %s: %s. At %s %s %s. The deadline's decision stands, and the late answer has no other effect.",
-		r.ID, about, quote(r.Text), r.At.Format(time.RFC3339), decided, now.Format(time.RFC3339), who, said)
+	// What a tool asked the model has not read, and nobody but the tool vouches for it.
+	if !r.ForTool {
+		about += fmt.Sprintf(" (%s)", quote(r.Text))
+	}
+	return fmt.Sprintf("A late answer. Request %s%s was decided by its deadline at %s: %s. At %s %s %s. The deadline's decision stands, and the late answer has no other effect.",
+		r.ID, about, r.At.Format(time.RFC3339), decided, now.Format(time.RFC3339), who, said)
 }

@@ -105,6 +105,37 @@ func TestLateAnswersAreBounded(t *testing.T) {
 	require.Empty(t, l.Requests, "it is refused as before")
 }
 
+// A late answer that the full note has no room for is only recorded, and nobody is promised more.
+func TestALateAnswerThatDoesNotFitIsOnlyRecorded(t *testing.T) {
+	p := asked(t)
+	p.state.Late.addNote(strings.Repeat("x", lateNoteShare-10))
+	was := p.state.Late.Note
+	next, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, CommandReceived{Command: agent.AnswerCommand{Request: "q-1", Text: "Rome"}, PolicyChecked: true})
+	require.NoError(t, err)
+	require.Len(t, lateEvents(next), 1)
+	require.Equal(t, was, next.Late.Note)
+	ack := effects[len(effects)-1].(Acknowledge)
+	require.ErrorContains(t, ack.Err, "the late answer is recorded")
+	require.NotContains(t, ack.Err.Error(), "mentions it")
+}
+
+// A late answer counts in the part of the log that goes along to the next execution.
+func TestALateAnswerCountsInTheTail(t *testing.T) {
+	text := strings.Repeat("\x01", 100)
+	with, _ := lineJSONLen(agent.Event{Answer: &agent.Answered{Text: text}})
+	without, _ := lineJSONLen(agent.Event{Answer: &agent.Answered{}})
+	require.Equal(t, jsonLen(text)-jsonLen(""), with-without)
+}
+
+// An imported state remembers no more than a run's own, and the note that it had read is within its note.
+func TestImportedLateAnswersAreBounded(t *testing.T) {
+	l := Late{Requests: []ExpiredRequest{{ID: strings.Repeat("q", lateShare)}, {ID: "q-1"}}, Note: "one", Asked: -1}
+	l.bound()
+	require.Equal(t, []ExpiredRequest{{ID: "q-1"}}, l.Requests)
+	l.read()
+	require.Equal(t, "one", l.Note)
+}
+
 // What comes during a model call is for the next one.
 func TestANoteThatComesDuringACallIsForTheNext(t *testing.T) {
 	l := Late{}

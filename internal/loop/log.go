@@ -134,7 +134,7 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	case e.Hold != nil:
 		n += jsonLen(e.Hold.By) + jsonLen(e.Hold.Reason) + jsonLen(e.Hold.Session)
 	case e.Answer != nil:
-		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason)
+		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason) + jsonLen(e.Answer.Text)
 	case e.Call != nil:
 		n += jsonLen(e.Call.Tool) + jsonLen(e.Call.Step)
 	case e.Child != nil:

@@ -14,7 +14,7 @@ type Loops struct {
 	Calls []string `json:"calls,omitempty"`
 	// Results count equal results in a row, by tool.
 	Results []ResultCount `json:"results,omitempty"`
-	// Idle counts the turns in a row, with the one now, that brought the run no further.
+	// Idle counts the turns in a row that brought the run no further.
 	Idle int `json:"idle,omitempty"`
 }
 
@@ -85,20 +85,15 @@ func (l *Loops) returned(tool, digest string) int {
 	return c.N
 }
 
-// idleTurn counts a turn that begins; moved forgets the turns so far, since the run gets further.
-func (l *Loops) idleTurn() { l.Idle++ }
-func (l *Loops) moved()    { l.Idle = 0 }
+// moved forgets the idle turns so far, since the run gets further.
+func (l *Loops) moved() { l.Idle = 0 }
 
-// startIdleTurn counts a turn that begins, if the Spec has loop_detection.idle. news means that it
-// begins with a message or an event.
-func (s *step) startIdleTurn(news bool) {
-	if s.Spec.LoopDetection.Idle == 0 {
-		return
+// mayBeIdle counts a turn whose whole reply has come, until it shows that the run gets further. A turn
+// without one says nothing about the model: it was interrupted, paused by the provider, or failed.
+func (s *step) mayBeIdle() {
+	if s.Spec.LoopDetection.Idle > 0 {
+		s.Loops.Idle++
 	}
-	if news {
-		s.movedOn()
-	}
-	s.Loops.idleTurn()
 }
 
 // movedOn ends the count of idle turns, and the attempts of its remedy.

@@ -291,10 +291,14 @@ func (s *step) deliver(done bool) bool {
 		s.recordMessage(p.Message, p.Bytes)
 	}
 	// If the daemon ends before it is done with them, the session's next run continues.
-	if len(said) > 0 && s.daemon() != nil {
+	if len(said) == 0 {
+		return false
+	}
+	s.movedOn()
+	if s.daemon() != nil {
 		s.Daemon.markWork()
 	}
-	return len(said) > 0
+	return true
 }
 
 // steer adds a message for the next turn.

@@ -103,6 +103,7 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 		s.retryReply(m.Model, "it was empty")
 		return
 	}
+	s.mayBeIdle()
 	s.Late.read() // only here: a reply that is cut off, refused or empty may be asked for again
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())

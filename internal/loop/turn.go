@@ -210,7 +210,7 @@ func (t *Turn) setForceFit() { t.ForceFit = true }
 
 // nextTurn begins a turn and asks the model, or a flow's function.
 func (s *step) nextTurn() {
-	s.startIdleTurn(s.deliver(false))
+	s.deliver(false)
 	s.startAdaptiveTurn()
 	s.Hooks.startTurn(len(s.Spec.ChecksAt(agent.PointAfterTurn)) > 0)
 	s.Turn.next()

@@ -236,14 +236,17 @@ func (o Outcome) Err() error {
 
 // RunStatus is the answer to the query status (docs/wire.md §5).
 type RunStatus struct {
-	V        int        `json:"v"`
-	Session  string     `json:"session"`
-	Run      string     `json:"run"`
-	Agent    string     `json:"agent"`
-	Status   Status     `json:"status"`
-	Reason   string     `json:"reason"`
-	Since    time.Time  `json:"since"`
+	V       int       `json:"v"`
+	Session string    `json:"session"`
+	Run     string    `json:"run"`
+	Agent   string    `json:"agent"`
+	Status  Status    `json:"status"`
+	Reason  string    `json:"reason"`
+	Since   time.Time `json:"since"`
+	// Turn is the number of the last turn, as in the log. Turns is how many the run itself has begun, as
+	// in [Outcome]: it is less where the run was forked.
 	Turn     int        `json:"turn"`
+	Turns    int        `json:"turns"`
 	InFlight []InFlight `json:"in_flight"`
 	// Suspension says why the run waits; nil if it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
@@ -355,6 +358,7 @@ type Memo struct {
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since"`
 	Turn   int       `json:"turn"`
+	Turns  int       `json:"turns,omitempty"` // see [RunStatus.Turn]
 	Cost   USD       `json:"cost_usd"`
 	// Tree is what the run has used with all runs below it. Granted and Remaining are as
 	// in [Node]. All three are from the time when the memo was written.

@@ -24,6 +24,9 @@ type EmitOptions struct {
 	// Run is the only run of the session that gets the event: another live one refuses it with
 	// [agent.CodeStale]. Empty means whichever is live. It needs Session.
 	Run string
+	// TaskQueue is the task queue whose runs get the event; empty means all. With Session it has no
+	// meaning.
+	TaskQueue string
 	// ID identifies the event, so that a repeated event counts once for each run; empty
 	// means a new id.
 	ID string
@@ -89,7 +92,7 @@ func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOpt
 	if o.Session != "" {
 		return c.emitTo(ctx, o.Session, order)
 	}
-	e := &emitter{client: c, order: order, slots: make(chan struct{}, atOnce)}
+	e := &emitter{client: c, order: order, taskQueue: o.TaskQueue, slots: make(chan struct{}, atOnce)}
 	err := e.all(ctx)
 	slices.SortFunc(e.done.Failed, func(a, b EmitFailure) int { return cmp.Compare(a.Session, b.Session) })
 	return e.done, err
@@ -108,9 +111,10 @@ func (c *Client) emitTo(ctx context.Context, session string, order agent.EmitCom
 
 // emitter delivers one event to many runs, a few at a time.
 type emitter struct {
-	client *Client
-	order  agent.EmitCommand
-	slots  chan struct{}
+	client    *Client
+	order     agent.EmitCommand
+	taskQueue string
+	slots     chan struct{}
 
 	mu   sync.Mutex
 	done EmitResult
@@ -120,7 +124,7 @@ func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	// Also after an error: done is read only when no goroutine writes it any more.
 	defer running.Wait()
-	for info, err := range e.client.executions(ctx, openRuns+waitsForTopic(e.order.Topic)) {
+	for info, err := range e.client.executions(ctx, openRuns+waitsForTopic(e.order.Topic)+ofTaskQueue(e.taskQueue)) {
 		if err != nil {
 			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
 		}

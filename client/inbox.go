@@ -32,6 +32,8 @@ type InboxOptions struct {
 	Approver string
 	// Session lists the requests of a session and of all sessions below it.
 	Session string
+	// TaskQueue lists the requests of the runs of one task queue; empty means those of all.
+	TaskQueue string
 	// PageSize is the most runs whose requests [Client.InboxPage] returns; zero means the
 	// server's default.
 	PageSize int
@@ -116,7 +118,7 @@ func (f *InboxOptions) query() string {
 	if f.Session != "" {
 		q += " AND " + within(f.Session)
 	}
-	return q
+	return q + ofTaskQueue(f.TaskQueue)
 }
 
 // within returns the condition that matches a session and all sessions below it.

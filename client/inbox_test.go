@@ -32,12 +32,12 @@ func TestInbox(t *testing.T) {
 	require.Equal(t, []string{"q-7", "q-8"}, ids(InboxOptions{}), "the oldest first")
 	require.Equal(t, []string{"q-7"}, ids(InboxOptions{Older: time.Hour}))
 	require.Equal(t, []string{"q-7"}, ids(InboxOptions{WaitsFor: "approval"}))
-	require.Equal(t, []string{"q-7"}, ids(InboxOptions{Approver: "ana"}))
+	require.Equal(t, []string{"q-7"}, ids(InboxOptions{Approver: "ana", TaskQueue: "orders"}))
 	require.Equal(t, []string{"q-8"}, ids(InboxOptions{WaitsFor: "question", Agent: "o'hara", Session: "trip-42", Approver: ""}))
 	live := "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND "
 	all, base := live+"(FermataWaitsFor = 'input_required' OR FermataWaitsFor = 'worker_lost')", live+"FermataWaitsFor = 'input_required'"
 	require.Equal(t, []string{
-		all, all, base + " AND FermataWaitsFor = 'approval'", all + " AND FermataWaitsFor = 'approver:ana'",
+		all, all, base + " AND FermataWaitsFor = 'approval'", all + " AND FermataWaitsFor = 'approver:ana' AND TaskQueue = 'orders'",
 		base + " AND FermataWaitsFor = 'question' AND FermataAgent = 'o''hara' AND (WorkflowId = 'trip-42' OR WorkflowId STARTS_WITH 'trip-42/')",
 	}, unique(f.queries))
 

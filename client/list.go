@@ -27,6 +27,8 @@ type ListOptions struct {
 	Status agent.Status
 	// Older lists only runs that have had their status for at least this long.
 	Older time.Duration
+	// TaskQueue lists only runs of this task queue; empty means those of all.
+	TaskQueue string
 	// Query is a condition in Temporal's list filter language. Runs have to match it too.
 	Query string
 	// PageSize is the most runs that [Client.ListPage] returns; zero means the server's
@@ -150,7 +152,7 @@ func (f *ListOptions) query(now time.Time) string {
 	if f.Query != "" {
 		terms = append(terms, "("+f.Query+")")
 	}
-	return strings.Join(terms, " AND ")
+	return strings.Join(terms, " AND ") + ofTaskQueue(f.TaskQueue)
 }
 
 // status trusts Temporal's status over the attribute: a terminated run keeps its last
@@ -174,6 +176,14 @@ var (
 	ours     = "WorkflowType = " + signals.Quote(signals.WorkflowType)
 	openRuns = ours + " AND ExecutionStatus = 'Running'"
 )
+
+// ofTaskQueue returns the condition that a run is one of a task queue; nothing if it is empty.
+func ofTaskQueue(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " AND TaskQueue = " + signals.Quote(name)
+}
 
 func isWaitingFor(what string) string {
 	return " AND " + agent.AttrWaitsFor + " = " + signals.Quote(what)

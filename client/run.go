@@ -219,7 +219,7 @@ func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status a
 	memo := ReadMemo(info)
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: status, Reason: reason, Error: cause,
-		Turns: memo.Turn, Cost: memo.Cost, Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
+		Turns: memo.Turns, Cost: memo.Cost, Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
 	}
 }
 

@@ -176,7 +176,7 @@ func TestEmit(t *testing.T) {
 			}
 			return accepted(ctx, session, command)
 		}
-		got, err := New(f, nil).Emit(t.Context(), "orders.paid", map[string]int{"order": 42}, &EmitOptions{ID: "e-1", By: "shop"})
+		got, err := New(f, nil).Emit(t.Context(), "orders.paid", map[string]int{"order": 42}, &EmitOptions{ID: "e-1", By: "shop", TaskQueue: "orders"})
 		require.NoError(t, err)
 		require.Equal(t, 24, got.Accepted)
 		require.Len(t, got.Failed, 3)
@@ -184,7 +184,7 @@ func TestEmit(t *testing.T) {
 		require.Equal(t, agent.CodeNoWorker, got.Failed[1].Error.Code)
 		require.Equal(t, []any{"s-07", agent.CodeStale}, []any{got.Failed[2].Session, got.Failed[2].Error.Code}, "its sender has the event yet")
 		require.EqualValues(t, atOnce, most.Load())
-		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND (FermataWaitsFor = 'topic:orders.paid' OR FermataWaitsFor = 'every_topic')", f.queries[0])
+		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND (FermataWaitsFor = 'topic:orders.paid' OR FermataWaitsFor = 'every_topic') AND TaskQueue = 'orders'", f.queries[0])
 		require.Contains(t, f.said, agent.Command(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))
 	})
 }

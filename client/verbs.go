@@ -163,7 +163,10 @@ func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, err
 // took remembers what the run has answered to a verb, for [Run.Wait].
 func (r *Run) took(command agent.Command, ack agent.Ack) {
 	r.noteAck(ack)
-	if command.Verb().Strength() >= agent.VerbStop.Strength() {
+	switch verb := command.Verb(); {
+	case verb == agent.VerbResume:
+		r.pause.Store(nil) // it is over; a later pause is somebody else's
+	case verb.Strength() >= agent.VerbStop.Strength():
 		r.ending.Store(true)
 	}
 }

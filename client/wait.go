@@ -167,7 +167,7 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 		if err != nil {
 			return &agent.Outcome{
 				V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status,
-				Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
+				Suspension: suspensionOf(info, memo), Turns: memo.Turns, Cost: memo.Cost, Started: r.started(ctx, info),
 			}, false, nil
 		}
 	}
@@ -179,7 +179,7 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 	}
 	out = &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
-		Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
+		Suspension: s.Suspension, Turns: s.Turns, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
 	}
 	if s.Suspension != nil {
 		out.Checkpoint = s.Suspension.Checkpoint

@@ -45,7 +45,7 @@ func newWaiting(t *testing.T) (*waiting, *Run) {
 		w.asked++
 		return w.state, nil
 	}
-	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Turn: 3, Cost: 5, Seq: 20}
+	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Turn: 7, Turns: 3, Cost: 5, Seq: 20}
 	return w, &Run{client: New(w.fake, nil), Session: "a", ID: "01a1"}
 }
 
@@ -241,7 +241,7 @@ func TestWaitWithoutAWorker(t *testing.T) {
 			}
 			return agent.RunStatus{}, serviceerror.NewFailedPrecondition("no poller")
 		}
-		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.StatusSuspended, Turn: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay"}}}
+		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.StatusSuspended, Turn: 7, Turns: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay"}}}
 		out, took := waits(t, r, func() {
 			pass(3 * pollFor)
 			rests := execution(t, "a", "01a1", running, memo, map[string]any{agent.AttrAgent: "lead", agent.AttrWaitsFor: []string{"input_required", "approval"}})
@@ -250,7 +250,7 @@ func TestWaitWithoutAWorker(t *testing.T) {
 		require.LessOrEqual(t, took, 8*pollFor)
 		require.Equal(t, &agent.Outcome{
 			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusSuspended, Turns: 3, Cost: 5, Started: start,
-			Suspension: &agent.Suspension{ID: "s-4", Kind: agent.SuspensionInputRequired, Turn: 3, Since: start, Requests: []agent.Request{{
+			Suspension: &agent.Suspension{ID: "s-4", Kind: agent.SuspensionInputRequired, Turn: 7, Since: start, Requests: []agent.Request{{
 				ID: "q-1", Type: agent.RequestApproval, Session: "a", Run: "01a1", Suspension: "s-4", Agent: "lead", Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay"},
 			}}},
 		}, out)
@@ -365,5 +365,14 @@ func TestWaitAfterADeniedPause(t *testing.T) {
 		_, err := r.Wait(t.Context())
 		require.NoError(t, err)
 		require.Nil(t, r.pause.Load())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		r.noteAck(agent.Ack{Suspension: "s-4", Hold: &agent.AckHold{}})
+		r.took(agent.ResumeCommand{}, agent.Ack{})
+		w.state.SuspensionDenied = &agent.SuspensionDenied{Suspension: "s-5", Hook: "quiet"} // somebody else's
+		w.rests(21)
+		_, err := r.Wait(t.Context())
+		require.NoError(t, err)
 	})
 }

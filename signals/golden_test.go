@@ -45,13 +45,13 @@ func said() map[string]any {
 	return map[string]any{
 		"outcome-completed": completed, "outcome-failed": failed, "error": failure,
 		"status": agent.RunStatus{
-			V: 1, Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Since: at, Turn: 12,
+			V: 1, Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Since: at, Turn: 12, Turns: 12,
 			InFlight: []agent.InFlight{{Kind: agent.InFlightModel, Name: "anthropic/claude-opus-5", Since: at}, {Kind: agent.InFlightTool, Call: "t12.1", Name: "shell_run", Since: at}},
 			Labels:   map[string]string{"team": "travel"}, Usage: usage, Cost: 412_300, Build: "v0.3.1", Seq: 118,
 			Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 12, Max: 40}, CostUSD: &agent.Used[agent.USD]{Used: 412_300, Max: 2 * agent.Dollar}, WallClock: &agent.Used[agent.Duration]{Used: agent.Duration(time.Minute), Max: agent.Duration(time.Hour)}},
 		},
 		"transcript":   TranscriptAnswer{V: 1, Head: "9f2c", Messages: messages, Total: 3, Seq: 118},
-		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.StatusRunning, Since: at, Turn: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
+		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.StatusRunning, Since: at, Turn: 12, Turns: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
 		"start":        agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Pay invoice 118"}, By: "ana@acme.com", Limits: agent.Limits{Turns: 5, CostUSD: agent.Dollar / 2, WallClock: agent.Duration(90 * time.Second)}, Labels: map[string]string{"team": "pay"}, Carry: agent.CarryReset, ID: "m-1"},
 		"start-parked": agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Go on", Briefing: handoff()}, Park: conditions()},
 		"start-daemon": agent.Start{V: 1, Agent: "watcher"},

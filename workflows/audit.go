@@ -30,8 +30,8 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 	return refused
 }
 
-// auditRefusal records that the handler refused a verb that its validator had accepted.
-// That happens to a verb that waited until the run had its definition.
+// auditRefusal records that the handler refused a verb that its validator had accepted, as that has been
+// recorded: one that waited until the run had its definition, and a late answer, which the log keeps.
 func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
 	if err == nil || r.shell.Audit == nil || !r.recorded(r.ctx) {
 		return

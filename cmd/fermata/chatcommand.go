@@ -70,7 +70,7 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 		}
 	}
 	if err != nil {
-		t.failed(ctx, noAnswer(t.session, err))
+		t.failed(ctx, t.noAnswer(t.session, err))
 		return ctx.Err()
 	}
 	t.noteShown(files)

@@ -237,7 +237,11 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.Note("%s; the run stays held: continue it with %s", why, v.CommandLine("resume %s", v.run.Session))
+		first := ""
+		if v.server.InProcess() {
+			first = "start " + v.CommandLine("dev") + ", and "
+		}
+		v.Note("%s; the run stays held: %scontinue it with %s", why, first, v.CommandLine("resume %s", v.run.Session))
 		return
 	}
 	v.Note("%s; %s", why, v.continuesText(what))

@@ -115,7 +115,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	q, err := connect.RetryUntilWorker(soon, d.Connector, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
 		// The same id may be open in a sub-agent, which is what the person then meant.
-		return d.elsewhere(ctx, runs, session, given, noAnswer(session, err))
+		return d.elsewhere(ctx, runs, session, given, d.noAnswer(session, err))
 	}
 	if given.empty() {
 		if given.AnswerTo, err = d.console().Ask(ctx, q); err != nil {
@@ -225,7 +225,7 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 		a := d.Answer
 		ack, err = runs.Answer(ctx, q, a.Text, &fermata.AnswerOptions{Choice: a.Choice, Data: a.Data, Files: d.files, By: d.by, Token: d.token})
 	}
-	return ack, noAnswer(q.Session, err)
+	return ack, c.noAnswer(q.Session, err)
 }
 
 // pick shows the open requests of a session and its sub-agents, and asks the person which
@@ -291,7 +291,7 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	defer cancel()
 	s, err := connect.RetryUntilWorker(soon, d.Connector, func() (*agent.Suspension, error) { return run.Suspension(soon) })
 	if err != nil {
-		return nil, noAnswer(session, err)
+		return nil, d.noAnswer(session, err)
 	}
 	var list []agent.Request
 	if s != nil {

@@ -89,6 +89,7 @@ func jsonOf(what, text string) (json.RawMessage, error) {
 func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payload any, o *fermata.EmitOptions) error {
 	sending, cancel := context.WithTimeout(ctx, emitWithin)
 	defer cancel()
+	o.TaskQueue = c.TaskQueue
 	done, err := runs.Emit(sending, topic, payload, o)
 	if err != nil {
 		return err

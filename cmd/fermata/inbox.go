@@ -27,6 +27,7 @@ It needs no worker, so it does not show the arguments of calls: see fermata show
   fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.TaskQueue = c.TaskQueue
 			if err := checkInbox(f, limit); err != nil {
 				return err
 			}

@@ -142,5 +142,5 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	default:
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: env.User()})
 	}
-	return noAnswer(v.run.Session, err)
+	return v.noAnswer(v.run.Session, err)
 }

@@ -34,7 +34,7 @@ requests and the last event before the wait.`,
 			if suspended && status != "" {
 				return agent.Errorf(agent.CodeInvalidInput, "--suspended and --status exclude each other")
 			}
-			f.Status = agent.Status(status)
+			f.Status, f.TaskQueue = agent.Status(status), c.TaskQueue
 			if err := checkFilter(f, limit); err != nil {
 				return err
 			}

@@ -83,7 +83,7 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	// effect.
 	ack, err := connect.RetryUntilWorker(sending, c.Connector, func() (agent.Ack, error) { return run.Resume(sending, o) })
 	if err != nil {
-		return noAnswer(session, err)
+		return c.noAnswer(session, err)
 	}
 	if !wait || !c.JSON {
 		c.printAck(ack, "resumed")

@@ -377,7 +377,7 @@ func (r *runner) started(ctx context.Context) error {
 	}
 	// Only a hint, so its own failure is ignored.
 	if names, err := r.Pollers(ctx, r.server); err == nil && len(names) == 0 {
-		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.Queue())
+		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for %s", r.Queue(), r.CommandLine("worker --agents FILE"))
 	}
 	return nil
 }

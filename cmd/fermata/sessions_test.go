@@ -114,6 +114,8 @@ func TestRetry(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "All is paid.\ncompleted · 1 turn ·")
 	require.Contains(t, s.run("runs", id).out, " "+points[2]+" (retry)\n")
+	record, shown := lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out), lastLine[agent.RunStatus](t, s.run("show", id, "--json").out)
+	require.Equal(t, []int{1, 1, 3}, []int{record.Turns, shown.Turns, shown.Turn})
 	require.Regexp(t, `(?m)^task +go$`, s.run("show", id).out)
 	s.fails(6, "[stale]", "retry", id)
 

@@ -146,7 +146,7 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 		if err != nil {
 			return nil, err
 		}
-		v := &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}
+		v := &shown{RunStatus: statusFromOutcome(o, memo), Source: sourceResult, Task: memo.Task, Outcome: o}
 		if memo.Retention > 0 {
 			v.DeleteAfter = o.Ended.Add(time.Duration(memo.Retention))
 		}
@@ -172,7 +172,7 @@ func statusFromMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, me
 	s := agent.RunStatus{
 		// A search attribute is JSON: the quotes are not part of the name.
 		V: agent.Version, Session: run.Session, Run: run.ID, Agent: strings.Trim(string(fields[agent.AttrAgent].GetData()), `"`),
-		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, InFlight: []agent.InFlight{},
+		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Turns: memo.Turns, Cost: memo.Cost, Labels: memo.Labels, InFlight: []agent.InFlight{},
 	}
 	requests := memoRequests(run, s.Agent, memo)
 	if memo.Status != agent.StatusSuspended {
@@ -199,10 +199,12 @@ func memoRequests(run *fermata.Run, name string, memo agent.Memo) (all []agent.R
 	return all
 }
 
-func statusFromOutcome(o *agent.Outcome) agent.RunStatus {
+// statusFromOutcome returns the status of an ended run. The outcome does not say which number its last turn
+// has in the log; the memo does, while Temporal keeps it.
+func statusFromOutcome(o *agent.Outcome, memo agent.Memo) agent.RunStatus {
 	return agent.RunStatus{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status, Reason: o.Reason, Since: o.Ended,
-		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Seq: o.Seq, InFlight: []agent.InFlight{},
+		Turn: max(o.Turns, memo.Turn), Turns: o.Turns, Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Seq: o.Seq, InFlight: []agent.InFlight{},
 	}
 }
 

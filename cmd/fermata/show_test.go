@@ -77,7 +77,7 @@ func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	var out strings.Builder
 	c := newCLI(nil, &out, io.Discard)
 	o := &agent.Outcome{Session: "s-1", Status: agent.StatusCompleted, Tools: []agent.ToolCount{{Tool: "look", Calls: 2, OK: 2}, {Tool: "pay", Calls: 3, OK: 2, Unknown: 1}}}
-	c.showText(&shown{RunStatus: statusFromOutcome(o), Outcome: o})
+	c.showText(&shown{RunStatus: statusFromOutcome(o, agent.Memo{}), Outcome: o})
 	require.Regexp(t, `(?m)^unknown +1 of 3 calls of pay: it is unknown whether it took effect; see fermata transcript s-1$`, out.String())
 	require.NotContains(t, out.String(), "look")
 }

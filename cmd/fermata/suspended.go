@@ -86,6 +86,9 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 		c.Print("")
 		c.ask(q)
 	}
+	if c.embedded {
+		c.Print("  %s   # first: this command's server ends with it", c.CommandLine("dev"))
+	}
 	s := o.Suspension
 	if s.Conditions != nil {
 		for _, one := range s.Conditions.List() {

@@ -108,7 +108,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 		return runs.TokenClaim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
 	})
 	if err != nil {
-		return noAnswer(o.session, err)
+		return c.noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
 	// Recorded before the token exists: a token without an entry could still be used.

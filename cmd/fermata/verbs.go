@@ -227,9 +227,9 @@ func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Ru
 const sendWithin = 10 * time.Second
 
 // noAnswer says what to do if nobody answered in time.
-func noAnswer(session string, err error) error {
+func (c *cli) noAnswer(session string, err error) error {
 	if errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker) {
-		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you send it again", err, session, session)
+		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with %s, and see %s before you send it again", err, session, c.CommandLine("worker --agents FILE"), c.CommandLine("show %s", session))
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (m *bulk) oneOrMany(cmd *cobra.Command, args []string) error {
 // sendToMany shows how many runs there are, and sends the verb to them if that is
 // confirmed.
 func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
-	found, under, err := h.bulk.live(ctx, runs)
+	found, under, err := h.bulk.live(ctx, runs, h.TaskQueue)
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (h *verbRun) printFound(l fermata.RunInfo) {
 
 // live lists the runs. It leaves out a run whose ancestor is also found, since the
 // ancestor's verb reaches it. Otherwise it would be held twice, and resumed only once.
-func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
+func (m *bulk) live(ctx context.Context, runs *fermata.Client, queue string) (found listing, under int, err error) {
 	// In parentheses: an OR in the user's query must not undo the first condition.
-	f := fermata.ListOptions{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
+	f := fermata.ListOptions{Agent: m.agent, TaskQueue: queue, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
 	for l, err := range runs.List(ctx, &f) {
 		if err != nil {
 			return nil, 0, badQuery(m.query, err)

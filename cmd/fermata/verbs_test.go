@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,12 @@ func TestHoldMany(t *testing.T) {
 		r = s.run("pause", "--query", mine, "--dry-run", "--json")
 		return r.exit == 0 && len(lines(r.out)) == 2 && strings.Contains(r.err, "2 live runs found, and 1 below them, which get it from their parents\n")
 	}, patience, 20*time.Millisecond)
+
+	elsewhere := append(slices.Clone(s.flags), "--task-queue", s.name+"-other")
+	for _, args := range [][]string{{"pause", "--query", mine, "--dry-run"}, {"ls", "--query", mine}} {
+		r = inProcess(t, append(args, elsewhere...)...)
+		require.Equal(t, []any{0, ""}, []any{r.exit, r.out}, r.err)
+	}
 
 	s.fails(2, "[invalid_input] pause was sent to none of 2 runs: repeat it with --yes", "pause", "--query", mine)
 	s.fails(2, "a session and --query exclude each other", "pause", a.Session, "--query", mine)

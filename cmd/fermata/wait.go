@@ -56,7 +56,7 @@ func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	case timeout > 0 && time.Since(startedAt) > timeout-early && ctx.Err() == nil:
 		return agent.Errorf(agent.CodeTimeout, "session %s did not end or suspend within %s; its run continues", session, timeout)
 	default:
-		return lost(s, session, err)
+		return c.lost(s, session, err)
 	}
 	return c.outcome(ctx, runs, run, o)
 }

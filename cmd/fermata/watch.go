@@ -63,7 +63,7 @@ func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.U
 		case errors.Is(err, follow.ErrNoWorker):
 			return nil, r.NoWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
-			return nil, lost(r.server, r.run.Session, err)
+			return nil, r.lost(r.server, r.run.Session, err)
 		}
 	}
 }
@@ -120,11 +120,11 @@ func isLost(err error) bool {
 }
 
 // lost explains an error that ends the wait for a run.
-func lost(s *connect.Server, session string, err error) error {
+func (c *cli) lost(s *connect.Server, session string, err error) error {
 	if !isLost(err) {
 		return err
 	}
-	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.Addr, err, session)
+	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see %s", s.Addr, err, c.CommandLine("wait %s", session))
 }
 
 // printEnd shows how a run ended or why it is suspended. runs may be nil for a run that
@@ -163,9 +163,9 @@ func (r *runner) continuesText(what string) string {
 	case r.worker == nil:
 		return what + " continues by itself: see " + attach
 	case r.server.InProcess():
-		return what + " is not lost: fermata dev continues it, and " + attach + " then shows it"
+		return what + " is not lost: " + r.CommandLine("dev") + " continues it, and " + attach + " then shows it"
 	}
-	return what + " is not lost: any worker with its agent continues it (fermata worker), and " + attach + " then shows it"
+	return what + " is not lost: any worker with its agent continues it (" + r.CommandLine("worker --agents FILE") + "), and " + attach + " then shows it"
 }
 
 // jsonLines prints events for programs.

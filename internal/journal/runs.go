@@ -25,14 +25,16 @@ func Runs(events []agent.Event) (runs []agent.RunRecord) {
 		switch {
 		case e.Forked != nil:
 			r.Forked = e.Forked
+		case e.Type == agent.EventTurnStarted:
+			r.Turns++
 		case e.Snapshot != nil:
-			r.Turns, r.Usage, r.Cost = e.Turn, e.Snapshot.Usage, e.Snapshot.Cost
+			r.Usage, r.Cost = e.Snapshot.Usage, e.Snapshot.Cost
 		case e.Type == agent.EventRunSuspended:
 			r.Status = agent.StatusSuspended
 		case e.Type == agent.EventRunResumed:
 			r.Status = agent.StatusRunning
 		case e.Outcome != nil:
-			r.Status, r.Reason, r.Usage, r.Cost, r.Ended = e.Outcome.Status, e.Outcome.Reason, e.Outcome.Usage, e.Outcome.Cost, e.Time
+			r.Status, r.Reason, r.Turns, r.Usage, r.Cost, r.Ended = e.Outcome.Status, e.Outcome.Reason, e.Outcome.Turns, e.Outcome.Usage, e.Outcome.Cost, e.Time
 		}
 	}
 	return runs

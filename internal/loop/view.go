@@ -29,7 +29,7 @@ func (s *State) Status() agent.Status {
 // View returns the answer to the query status.
 func (s *State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
-		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Suspensions.Since, Turn: s.Turn.N,
+		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Suspensions.Since, Turn: s.Turn.N, Turns: s.ownTurns(),
 		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
 		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
@@ -115,7 +115,7 @@ const maxMemoReason = 200
 func (s *State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Suspensions.Since,
-		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
+		Turn: s.Turn.N, Turns: s.ownTurns(), Cost: s.Budget.Cost, Labels: s.Origin.Labels,
 		Tree: s.treeTally(), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()),
 		Progress: firstCharacters(s.Progress.Last.Line(), 120),
 	}

@@ -126,5 +126,5 @@ func (c *Connector) NoWorker(ctx context.Context, s *Server, more string) error 
 	if why, do := c.WhyUnrouted(ctx, s); why != "" {
 		return agent.Errorf(agent.CodeNoWorker, "%s: %s%s", why, do, more)
 	}
-	return agent.Errorf(agent.CodeNoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.Queue(), s.Addr, s.Namespace, more)
+	return agent.Errorf(agent.CodeNoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with %s%s", c.Queue(), s.Addr, s.Namespace, c.CommandLine("worker --agents FILE"), more)
 }

@@ -152,8 +152,8 @@ func (d *examination) checkWorker(ctx context.Context) {
 		}
 		d.found("worker", OK, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.Queue()), "")
 	case d.file != nil:
-		d.found("worker", Warning, "none at task queue "+d.Queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+connect.ShellWord(d.file.Path))
+		d.found("worker", Warning, "none at task queue "+d.Queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, d.CommandLine("worker --agents %s", connect.ShellWord(d.file.Path)))
 	default:
-		d.failed("worker", agent.Errorf(agent.CodeNoWorker, "none at task queue %s, and there is no agents file here", d.Queue()), "fermata worker --agents FILE")
+		d.failed("worker", agent.Errorf(agent.CodeNoWorker, "none at task queue %s, and there is no agents file here", d.Queue()), d.CommandLine("worker --agents FILE"))
 	}
 }

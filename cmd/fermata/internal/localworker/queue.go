@@ -91,8 +91,7 @@ func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.B
 // liveSessions lists some sessions whose runs are not at an end, on the task queue.
 func (h *Host) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
 	const enough = 3
-	query := "TaskQueue = " + connect.Quote(h.Queue()) + " AND ExecutionStatus = 'Running'"
-	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: query}) {
+	for l, err := range runs.List(ctx, &fermata.ListOptions{TaskQueue: h.Queue(), Query: "ExecutionStatus = 'Running'"}) {
 		if err != nil {
 			return nil, err
 		}

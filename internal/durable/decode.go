@@ -80,7 +80,7 @@ func unmarshal(data []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return refuse(wrong.Field, "must be %s, not %s", kindOf(wrong.Type), wrong.Value)
+		return refuse(wrong.Field, "must be %s, not %s", kindOf(wrong.Type), strings.TrimPrefix(wrong.Value, "number "))
 	}
 	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
 }
@@ -159,6 +159,8 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 		err = json.Unmarshal(raw, read)
 	}
 	switch {
+	case errors.As(err, new(*json.UnmarshalTypeError)):
+		return refuse(path, "must be %s, not %s", kindOf(t), raw)
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
 	case c.own:
@@ -329,15 +331,21 @@ func kindOf(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.String:
+	switch {
+	case t == reflect.TypeFor[agent.Duration]():
+		return `a duration such as "90s"`
+	case t.Kind() == reflect.String, reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return "a string"
+	}
+	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice, reflect.Array:
 		return "a list"
 	case reflect.Struct, reflect.Map:
 		return "an object"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "a whole number"
 	}
 	return "a number"
 }

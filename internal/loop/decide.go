@@ -250,7 +250,7 @@ func (s *step) findRequest(id string) (int, error) {
 		open = "open are " + strings.Join(ids, ", ")
 	}
 	if d, ok := s.Requests.decided(id); ok {
-		return 0, s.refuseAs(agent.CodeStale, "request", "request %s was %s at %s; %s", id, d.How, d.At.Format(time.TimeOnly), open)
+		return 0, s.refuseAs(agent.CodeStale, "request", "request %s was %s at %s; %s", id, d.How, d.At.UTC().Format(time.RFC3339), open)
 	}
 	var n int
 	// Requests.Decided has only the last ones. A request with a lower number is closed, too.

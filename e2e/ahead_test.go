@@ -102,7 +102,8 @@ func (s *stage) hearOnce(t *testing.T, run *client.Run, open opener) {
 		}
 	}}
 	o := connection(slog.DiscardHandler)
-	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(m.carry))
+	// Before the codec: what it adds is decoded already.
+	o.ConnectionOptions.DialOptions = append([]grpc.DialOption{grpc.WithChainUnaryInterceptor(m.carry)}, o.ConnectionOptions.DialOptions...)
 	temporal, err := shared(t).Dial(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(temporal.Close)

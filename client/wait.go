@@ -82,10 +82,12 @@ func (r *Run) pauseDenied(s agent.RunStatus) error {
 	if id == nil || d == nil || suspensionNumber(d.Suspension) < suspensionNumber(*id) || !r.pause.CompareAndSwap(id, nil) {
 		return nil
 	}
+	e := agent.Errorf(agent.CodeDenied, "the hook %s denied the pause (%s), and the run goes on: %s", d.Hook, d.Suspension, d.Reason)
 	if d.Suspension != *id { // the status has only the last denial
-		return agent.Errorf(agent.CodeDenied, "the pause (%s) is over, and the run goes on: the hook %s denied %s since", *id, d.Hook, d.Suspension)
+		e = agent.Errorf(agent.CodeDenied, "the pause (%s) is over, and the run goes on: the hook %s denied %s since", *id, d.Hook, d.Suspension)
 	}
-	return agent.Errorf(agent.CodeDenied, "the hook %s denied the pause (%s), and the run goes on: %s", d.Hook, d.Suspension, d.Reason)
+	e.Session, e.Run, e.Status = r.Session, r.ID, s.Status
+	return e
 }
 
 // suspensionNumber returns the number in a suspension's id; zero if it has none.

@@ -20,6 +20,21 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
+// checkGiven refuses flags whose given value would mean the same as leaving them out, as of a variable
+// that a script has not set: --session "" of emit would reach every session.
+func checkGiven(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case err != nil:
+		case f.Value.Type() == "string" && value == "":
+			err = agent.Errorf(agent.CodeInvalidInput, "--%s is blank; leave it out instead", f.Name)
+		case f.Value.Type() == "duration" && (value == "0s" || value[0] == '-'):
+			err = agent.Errorf(agent.CodeInvalidInput, "--%s must be positive, not %s; leave it out for the default", f.Name, value)
+		}
+	})
+	return err
+}
+
 // policyFlag adds the flag --policy to a command with a worker.
 func (c *cli) policyFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may send which verb to runs (default "+env.Policy+")")

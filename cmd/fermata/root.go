@@ -119,8 +119,9 @@ data is in the data directory.`,
 		SilenceUsage:  true,
 		Version:       version.Program(),
 		// The log needs --verbose, so it is made only when flags are parsed.
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			c.workBegan, c.Log = true, logging.New(c.Err, c.verbose)
+			return checkGiven(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

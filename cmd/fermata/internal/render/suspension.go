@@ -95,12 +95,13 @@ func Conditions(c *agent.Conditions) string {
 	}
 	var parts []string
 	for _, one := range c.List() {
-		switch {
-		case one.Event != nil:
+		if one.Event != nil {
 			parts = append(parts, "for "+untrusted.Cut(untrusted.Name(one.Event.Topic), maxArgument))
-		case !one.At.IsZero():
+		}
+		if !one.At.IsZero() {
 			parts = append(parts, "until "+when(one.At))
-		default:
+		}
+		if one.After > 0 {
 			parts = append(parts, "for "+one.After.String())
 		}
 	}

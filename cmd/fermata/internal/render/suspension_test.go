@@ -27,6 +27,8 @@ func TestRests(t *testing.T) {
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionHeld, Holds: []agent.Hold{{Verb: agent.VerbPause}}}}, "suspended (s-1): held (pause)"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked, Reason: "not paid", Conditions: &agent.Conditions{
 			After: agent.Duration(time.Hour), Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "paid"}}}}}}, "suspended (s-1): waits for paid, or for 1h: not paid"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked, Conditions: &agent.Conditions{
+			After: agent.Duration(time.Hour), Event: &agent.EventCondition{Topic: "paid"}}}}, "suspended (s-1): waits for paid, or for 1h"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked}}, "suspended (s-1): waits until somebody resumes it"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionAwaitingChildren}}, "suspended (s-1): waits for its sub-agents"},
 		{agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorOperator, By: "ana", FromSummary: true}}, "continues (s-1, operator ana, from a summary)"},

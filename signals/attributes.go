@@ -20,7 +20,10 @@ var (
 )
 
 // Quote returns s as a string of Temporal's list filter language.
-func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+func Quote(s string) string { return "'" + quoted.Replace(s) + "'" }
+
+// quoted has a backslash, too: the server's parser takes it for an escape.
+var quoted = strings.NewReplacer(`\`, `\\`, "'", "''")
 
 // Attributes returns the search attributes of a run.
 func Attributes(name string, status agent.Status, since time.Time) []temporal.SearchAttributeUpdate {

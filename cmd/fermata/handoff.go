@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 func (c *cli) handoffCommand() *cobra.Command {
@@ -70,7 +71,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 		return nil, err
 	}
 	latest, thin := fermata.RunInfo{}, (*agent.Handoff)(nil)
-	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + connect.Quote(session)}) {
+	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + signals.Quote(session)}) {
 		if err != nil {
 			return nil, err
 		}

@@ -203,6 +203,8 @@ func TestInbox(t *testing.T) {
 	require.Contains(t, r.err, "answer with fermata answer|approve|reject SESSION --request ID")
 	r = s.run("inbox", "--waits-for", "question", "--agent", "asker", "--session", run.Session, "--json")
 	require.Equal(t, "q-1", lastLine[fermata.InboxItem](t, r.out).ID)
+	r = s.run("inbox", "--approver", `ana\`, "--session", run.Session) // the server's parser knows escapes
+	require.Equal(t, []any{0, ""}, []any{r.exit, r.out}, r.err)
 	r = s.run("inbox", "--older", "1h", "--session", run.Session)
 	require.Equal(t, []any{0, ""}, []any{r.exit, r.out})
 	require.Contains(t, r.err, "no open requests")

@@ -85,19 +85,24 @@ func unmarshal(data []byte, into any) error {
 	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
 }
 
-// maxPath limits a field's path in an error, in bytes. The sender chose its names, and
-// the error is recorded and shown.
-const maxPath = 512
+// maxShown limits a field's path and what is wrong with it in an error, in bytes each. The sender chose
+// names and values, and the error is recorded and shown.
+const maxShown = 512
+
+func cut(text string) string {
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
+}
 
 func refuse(path, format string, args ...any) error {
-	if len(path) > maxPath {
-		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
-	}
+	path = cut(path)
 	where := path
 	if where == "" {
 		where = "the payload"
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).WithPath(path)
+	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, cut(fmt.Sprintf(format, args...))).WithPath(path)
 }
 
 // checker checks JSON as a build of a revision did.
@@ -155,12 +160,13 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	}
 	raw, err := json.Marshal(v)
 	read := reflect.New(t).Interface()
+	var wrong *json.UnmarshalTypeError
 	if err == nil {
 		err = json.Unmarshal(raw, read)
 	}
 	switch {
-	case errors.As(err, new(*json.UnmarshalTypeError)):
-		return refuse(path, "must be %s, not %s", kindOf(t), raw)
+	case errors.As(err, &wrong):
+		return refuse(path, "must be %s, not %s", kindOf(t), wrong.Value)
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
 	case c.own:

@@ -32,7 +32,7 @@ func TestDecodeRefusesWithThePath(t *testing.T) {
 		"no tokens of a judge":  {`{"judge":{"max_output_tokens":0}}`, "judge.max_output_tokens", "is zero; leave it out for the default"},
 		"bad duration":          {`{"limits":{"wall_clock":"soon"}}`, "limits.wall_clock", `"soon" is not a duration`},
 		"bad money":             {`{"limits":{"cost_usd":"2"}}`, "limits.cost_usd", "is not an amount"},
-		"number for a duration": {`{"limits":{"wall_clock":30}}`, "limits.wall_clock", `must be a duration such as "90s", not 30`},
+		"number for a duration": {`{"limits":{"wall_clock":30}}`, "limits.wall_clock", `must be a duration such as "90s", not number`},
 		"a fraction of a turn":  {`{"limits":{"turns":1.5}}`, "limits.turns", "must be a whole number, not 1.5"},
 		"too deep in our part":  {`{"input":{"parts":` + deep + `}}`, "input.parts[0]", "must be an object"},
 		"too deep in theirs":    {`{"meta":` + deep + `}`, "meta" + strings.Repeat("[0]", 32), "nested more than 32"},

@@ -28,7 +28,11 @@ func suspendedRuns(t *testing.T) map[string]State {
 		"idle":     {`opened {"daemon":{"every":"1m"},` + tools + `}`, `says done`},
 		"held":     {`opened {` + tools + `}`, `send {"text":"and","mode":"queue"}`, `interrupt {}`, `held`},
 		"limit":    {`opened {"on_limit":"ask","limits":{"turns":1},` + tools + `}`, `calls add {"a":1}`, `result t1.1 ok 3`},
-		"below":    {`opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"tokens":1000},` + tools + `}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`, `child-ended s/b-1 completed yes`, `interrupt {}`, `held`},
+		"late": {
+			`opened {"answer_timeouts":{"deadline":"1h","default":"Oslo"},` + tools + `}`, `calls ask_user {"question":"Where to?"}`, "sealed", "after 1h", "timer",
+			`calls ask_user {"question":"When?"}`, "sealed", "after 1h", "timer", `calls ask_user {"question":"Who?"}`, "sealed", `answer {"request":"q-1","text":"Rome"}`,
+		},
+		"below": {`opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"tokens":1000},` + tools + `}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`, `child-ended s/b-1 completed yes`, `interrupt {}`, `held`},
 	} {
 		p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		p.line("begin go")
@@ -78,7 +82,11 @@ func crafted(v any, yield func(what string, change func() (back func()))) {
 
 // pokes are inputs to a run that was imported.
 func pokes(s State) (all []Input) {
-	for _, id := range s.Requests.ids() {
+	ids := s.Requests.ids()
+	for _, r := range s.Late.Requests {
+		ids = append(ids, r.ID)
+	}
+	for _, id := range ids {
 		for _, c := range []agent.Command{
 			agent.AnswerCommand{Request: id, Text: "x"}, agent.ApproveCommand{Request: id, Arguments: json.RawMessage(`{"a":3}`)},
 		} {

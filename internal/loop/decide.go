@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -252,9 +251,8 @@ func (s *step) findRequest(id string) (int, error) {
 	if d, ok := s.Requests.decided(id); ok {
 		return 0, s.refuseAs(agent.CodeStale, "request", "request %s was %s at %s; %s", id, d.How, d.At.UTC().Format(time.RFC3339), open)
 	}
-	var n int
 	// Requests.Decided has only the last ones. A request with a lower number is closed, too.
-	if _, err := fmt.Sscanf(id, "q-%d", &n); err == nil && n > 0 && n <= s.Counters.Request {
+	if n := requestNumber(id); n > 0 && n <= s.Counters.Request {
 		return 0, s.refuseAs(agent.CodeStale, "request", "request %s is not open any more; %s", id, open)
 	}
 	return 0, s.refuseAs(agent.CodeNotFound, "request", "there is no request %s; %s", id, open)

@@ -32,6 +32,7 @@ type ExpiredRequest struct {
 	Digest    string   `json:"digest,omitempty"`
 	Choices   []string `json:"choices,omitempty"`
 	Approvers []string `json:"approvers,omitempty"`
+	Confirm   string   `json:"confirm,omitempty"`
 	// ForTool means that a tool asked. The answer would have gone to the tool, and may be a secret: the
 	// log and the model get none of it.
 	ForTool bool      `json:"for_tool,omitempty"`
@@ -55,14 +56,14 @@ func (l Late) clone() Late {
 }
 
 func (r ExpiredRequest) jsonLen() int {
-	return lateFrame + jsonLen(r.ID) + jsonLen(r.Type) + jsonLen(r.Text) + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
+	return lateFrame + jsonLen(r.ID) + jsonLen(r.Type) + jsonLen(r.Text) + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + jsonLen(r.Confirm) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
 }
 
 // expired remembers a request that its deadline decided. One that is too long is not remembered.
 func (l *Late) expired(r Request, at time.Time) {
 	e := ExpiredRequest{
 		ID: r.ID, Type: r.Type, Text: fit(r.Text, maxLateText), Default: fit(r.Default, maxLateText),
-		Digest: r.Digest, Choices: r.Choices, Approvers: r.Approvers, ForTool: r.RetryCall, At: at,
+		Digest: r.Digest, Confirm: r.Confirm, Choices: r.Choices, Approvers: r.Approvers, ForTool: r.RetryCall, At: at,
 	}
 	if r.Call != nil {
 		e.Tool = r.Call.Tool
@@ -73,8 +74,9 @@ func (l *Late) expired(r Request, at time.Time) {
 	}
 }
 
-// bound drops the oldest requests, by number and by length, and cuts the note.
+// bound drops requests whose ids can't be a run's, and the oldest, by number and by length. It cuts the note.
 func (l *Late) bound() {
+	l.Requests = slices.DeleteFunc(slices.Clone(l.Requests), func(r ExpiredRequest) bool { return requestNumber(r.ID) == 0 })
 	size := 0
 	for i, r := range slices.Backward(l.Requests) {
 		if size += r.jsonLen(); size > lateShare || len(l.Requests)-i > maxLateRequests {
@@ -166,7 +168,7 @@ func (s *step) refuseAnyway(e agent.Error) {
 // mayBeLate reports whether a late answer could have decided the request: it is of the right kind, and of
 // an approver if there are any.
 func (s *step) mayBeLate(r ExpiredRequest, d decision) bool {
-	q := Request{Request: agent.Request{ID: r.ID, Type: r.Type, Choices: r.Choices, Approvers: r.Approvers, Digest: r.Digest}, RetryCall: r.ForTool}
+	q := Request{Request: agent.Request{ID: r.ID, Type: r.Type, Choices: r.Choices, Approvers: r.Approvers, Digest: r.Digest, Confirm: r.Confirm}, RetryCall: r.ForTool}
 	if s.mayTake(q, d) != nil {
 		return false
 	}
@@ -196,7 +198,7 @@ func (r ExpiredRequest) lateNote(d decision, text string, now time.Time) string 
 	if r.Tool != "" && r.Type == agent.RequestApproval {
 		about = " about a call of " + r.Tool
 	}
-	if r.Default != "" {
+	if r.Default != "" && !r.ForTool {
 		decided = "the default is " + quote(r.Default)
 	}
 	switch {

@@ -147,3 +147,30 @@ func TestANoteThatComesDuringACallIsForTheNext(t *testing.T) {
 	l.read()
 	require.Empty(t, l.ask())
 }
+
+// The words of a tool's question are for people: the note of a late answer has none of them, also not the
+// default that the tool named.
+func TestANoteHasNoWordsOfATool(t *testing.T) {
+	p := played(t, "begin go", `opened {"answer_timeouts":{"deadline":"1h"},"toolset":[{"name":"login"}]}`, `calls login {}`)
+	c := p.state.Calls.List[0]
+	p.step(ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK}, Question: &agent.ToolQuestion{Text: "Password?", Timeouts: &agent.AnswerTimeouts{Deadline: agent.Hour, Default: "hunter2"}}})
+	require.NoError(t, p.wrong)
+	p.lines("sealed", "after 1h", "timer", `answer {"request":"q-1","text":"secret","by":"ana"}`)
+	require.NotContains(t, p.state.Late.Note, "secret")
+	require.NotContains(t, p.state.Late.Note, "hunter2")
+}
+
+// An approval that would have been refused in time, as it names no digest, is no late answer.
+func TestALateApprovalNeedsItsDigest(t *testing.T) {
+	p := played(t, "begin go", `opened {"toolset":[{"name":"pay"}],"rules":[{"do":"ask","deadline":"1h","confirm":"digest"}]}`)
+	p.line(`replies {"finish":"tool_calls","rule_matches":[[0]],"parts":[{"type":"tool_call","call":{"tool":"pay","arguments":{"a":1}}}]}`)
+	p.lines("sealed")
+	require.Equal(t, agent.ConfirmDigest, p.state.Requests.Open[0].Confirm)
+	in := CommandReceived{Command: agent.ApproveCommand{CommandHeader: agent.CommandHeader{By: "eve"}, Request: "q-1"}, PolicyChecked: true}
+	_, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
+	p.lines("after 1h", "timer")
+	next, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+	require.ErrorIs(t, err, agent.CodeStale)
+	require.Empty(t, next.Late.Note)
+}

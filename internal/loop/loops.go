@@ -92,7 +92,7 @@ func (l *Loops) moved() { l.Idle = 0 }
 // without one says nothing about the model: it was interrupted, paused by the provider, or failed.
 func (s *step) mayBeIdle() {
 	if s.Spec.LoopDetection.Idle > 0 {
-		s.Loops.Idle++
+		s.Loops.Idle = max(s.Loops.Idle, 0) + 1 // an import may have any number
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // staleAfter is longer than any poll takes: a poller that was not seen for so long is
@@ -72,7 +73,7 @@ const ProbeInterval = 20 * time.Millisecond
 // pollers for minutes. A server without a list of workers knows none.
 func (s *Server) stoppedWorkers(ctx context.Context, queue string) map[string]bool {
 	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
-		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(queue),
+		Namespace: s.Namespace, Query: "TaskQueue = " + signals.Quote(queue),
 	})
 	// Old servers don't have this call; a stopped worker is then listed for minutes.
 	if err != nil {
@@ -87,9 +88,6 @@ func (s *Server) stoppedWorkers(ctx context.Context, queue string) map[string]bo
 	}
 	return gone
 }
-
-// Quote returns a string in Temporal's list filter language.
-func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // WorkerBegan reports whether some worker has started a run; true if that is unknown.
 func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {

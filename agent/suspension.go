@@ -82,6 +82,8 @@ type Hold struct {
 	Initiator Initiator `json:"initiator,omitempty"`
 	Verb      Verb      `json:"verb"` // pause or interrupt
 	By        string    `json:"by,omitempty"`
+	// RemovedBy is who resumed or stopped the run, as far as they said; only hold.removed has it.
+	RemovedBy string `json:"removed_by,omitempty"`
 	// Code says why the runtime itself held the run; empty if somebody else did.
 	Code   Code      `json:"code,omitempty"`
 	Reason string    `json:"reason,omitempty"`

@@ -261,6 +261,7 @@ func (s *step) removeHold(side agent.HoldFrom) {
 	if s.idling() && !s.Holds.any() { // a daemon that was idle under the hold: its suspension shows that again
 		s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "")
 	}
+	h.RemovedBy = s.resumed.By
 	s.recordIfBegun(agent.Event{Type: agent.EventHoldRemoved, Hold: &h})
 }
 

@@ -48,6 +48,8 @@ const (
 	lateFrame       = 288 // of an ExpiredRequest, with the names of its tool and its type
 	maxLateText     = 256
 	maxLateAnswer   = 500 // characters of an answer or a reason
+	maxLateQuoted   = 600 // bytes of one in a note, with its escapes
+	maxLateName     = 128 // of a name in a note
 )
 
 func (l Late) clone() Late {
@@ -192,6 +194,18 @@ func (r ExpiredRequest) lateText(d decision) string {
 	return firstCharacters(said, maxLateAnswer)
 }
 
+// quoteWithin returns a text in quotation marks, cut so that this has at most so many bytes: one character
+// may take ten, and a note has room for others.
+func quoteWithin(text string, most int) string {
+	quoted := fmt.Sprintf("%q", text)
+	for len(quoted) > most {
+		r := []rune(text)
+		text = string(r[:len(r)*3/4])
+		quoted = fmt.Sprintf("%q…", text)
+	}
+	return quoted
+}
+
 // lateNote returns what the model reads of a late answer. What people wrote is quoted.
 func (r ExpiredRequest) lateNote(d decision, text string, now time.Time) string {
 	about, decided, said := "", "nobody had answered", "answered it"
@@ -208,14 +222,14 @@ func (r ExpiredRequest) lateNote(d decision, text string, now time.Time) string 
 		said = "rejected it"
 	}
 	if text != "" {
-		said += fmt.Sprintf(": %q", text)
+		said += ": " + quoteWithin(text, maxLateQuoted)
 	}
 	if r.ForTool {
 		said += "; only the tool that asked may read the answer"
 	}
 	who := "somebody"
 	if name := firstOf(d.approver, d.by); name != "" {
-		who = quote(name)
+		who = quoteWithin(short(name), maxLateName)
 	}
 	// What a tool asked the model has not read, and nobody but the tool vouches for it.
 	if !r.ForTool {

@@ -174,3 +174,20 @@ func TestALateApprovalNeedsItsDigest(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeStale)
 	require.Empty(t, next.Late.Note)
 }
+
+// One late answer leaves room for those of others, however many escapes it needs.
+func TestOneLateAnswerLeavesRoomForOthers(t *testing.T) {
+	lines := []string{"begin go", `opened {"tools":["ask_user"],"answer_timeouts":{"deadline":"1h","default":"Oslo"}}`}
+	for n := range 3 {
+		lines = append(lines, fmt.Sprintf(`calls ask_user {"question":"Which %d?"}`, n), "sealed", "after 1h", "timer")
+	}
+	p := played(t, lines...)
+	for i, text := range []string{strings.Repeat("\u2066", 500), strings.Repeat("\U000e0041", 180), "Rome, and not Oslo"} {
+		in := CommandReceived{Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: strings.Repeat("\u202e", 100)}, Request: requestID(i + 1), Text: text}, PolicyChecked: true}
+		next, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+		require.NoError(t, err)
+		p.state = next
+	}
+	require.Len(t, lateEvents(p.state), 3)
+	require.Contains(t, p.state.Late.Note, "Rome, and not Oslo")
+}

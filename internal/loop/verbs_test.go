@@ -156,3 +156,12 @@ func TestHoldsAreAnsweredWithTheHold(t *testing.T) {
 	_, hold = said(asked, pause("ana", "lunch"), "p-1")
 	require.Equal(t, agent.AckHold{Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorOperator, Verb: agent.VerbPause, By: "ana", Reason: "lunch", Since: at}, *hold)
 }
+
+// The log says who removed a hold, also before the run is suspended under it.
+func TestTheLogSaysWhoRemovedAHold(t *testing.T) {
+	p := played(t, "begin go", "opened {}", `pause {"by":"ana"}`, `resume {"by":"bo"}`)
+	last := p.state.Log.Tail[len(p.state.Log.Tail)-1]
+	require.Equal(t, agent.EventHoldRemoved, last.Type)
+	require.Equal(t, []string{"ana", "bo"}, []string{last.Hold.By, last.Hold.RemovedBy})
+	require.Equal(t, agent.StatusRunning, p.state.Status())
+}

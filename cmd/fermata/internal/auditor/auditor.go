@@ -145,9 +145,13 @@ func (a *auditor) Event(s observe.RunEvent) error {
 		if at.Outcome != nil && at.Outcome.Error != nil {
 			e.Code = at.Outcome.Error.Code
 		}
-	case agent.EventHoldAdded, agent.EventHoldRemoved:
+	case agent.EventHoldAdded:
 		if at.Hold != nil {
 			e.What, e.By = string(at.Hold.Verb), at.Hold.By
+		}
+	case agent.EventHoldRemoved:
+		if at.Hold != nil {
+			e.What, e.By = string(at.Hold.Verb), at.Hold.RemovedBy
 		}
 	case agent.EventRunResumed:
 		if at.Resumed != nil {

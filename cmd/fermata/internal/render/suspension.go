@@ -123,7 +123,11 @@ func (t *Printer) showHeld(e agent.Event) {
 	case e.Type == agent.EventHoldAdded && e.Hold != nil:
 		t.note("%s", Held(*e.Hold))
 	case e.Type == agent.EventHoldRemoved && e.Hold != nil:
-		t.note("no longer %s", Held(*e.Hold))
+		by := ""
+		if e.Hold.RemovedBy != "" {
+			by = "; removed by " + untrusted.Cut(untrusted.Name(e.Hold.RemovedBy), maxArgument)
+		}
+		t.note("no longer %s%s", Held(*e.Hold), by)
 	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
 		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
 	case e.Type == agent.EventRunResumed && e.Resumed != nil:

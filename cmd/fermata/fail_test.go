@@ -71,7 +71,7 @@ func TestFailsClearly(t *testing.T) {
 		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev starts its own server"},
 		{"dev --addr 192.0.2.1:7233", 2, "[invalid_input] --addr must be a loopback address with a port up to 65535, such as "},
 		{"ls", 5, "[unreachable] no Temporal server is named, none runs in the data directory "},
-		{"wait s --timeout -1s", 2, "[invalid_input] --timeout must be positive, not -1s; leave it out for the default"},
+		{"wait s --timeout -1s", 2, "[invalid_input] --timeout must be positive, not -1s: how long to wait (default no limit)"},
 		{"emit paid --session=", 2, "[invalid_input] --session is blank; leave it out instead"},
 		{"wait s", 5, "[unreachable] no Temporal server is named"},
 		{"show s", 5, "[unreachable] no Temporal server is named"},

@@ -24,12 +24,13 @@ import (
 // that a script has not set: --session "" of emit would reach every session.
 func checkGiven(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		switch value := f.Value.String(); {
+		d, other := flags.GetDuration(f.Name)
+		switch {
 		case err != nil:
-		case f.Value.Type() == "string" && value == "":
+		case f.Value.Type() == "string" && f.Value.String() == "":
 			err = agent.Errorf(agent.CodeInvalidInput, "--%s is blank; leave it out instead", f.Name)
-		case f.Value.Type() == "duration" && (value == "0s" || value[0] == '-'):
-			err = agent.Errorf(agent.CodeInvalidInput, "--%s must be positive, not %s; leave it out for the default", f.Name, value)
+		case other == nil && d <= 0:
+			err = agent.Errorf(agent.CodeInvalidInput, "--%s must be positive, not %s: %s", f.Name, d, f.Usage)
 		}
 	})
 	return err

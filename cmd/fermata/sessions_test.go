@@ -116,7 +116,9 @@ func TestRetry(t *testing.T) {
 	require.Contains(t, s.run("runs", id).out, " "+points[2]+" (retry)\n")
 	record, shown := lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out), lastLine[agent.RunStatus](t, s.run("show", id, "--json").out)
 	require.Equal(t, []int{1, 1, 3}, []int{record.Turns, shown.Turns, shown.Turn})
-	require.Regexp(t, `(?m)^task +go$`, s.run("show", id).out)
+	r = s.run("show", id)
+	require.Regexp(t, `(?m)^task +go$`, r.out)
+	require.Regexp(t, `(?m)^turn +3, 1 turn of this run$`, r.out)
 	s.fails(6, "[stale]", "retry", id)
 
 	// Here the payments may.

@@ -223,7 +223,11 @@ func (c *cli) showText(v *shown) {
 	if !v.DeleteAfter.IsZero() {
 		row("kept until", "%s", v.DeleteAfter.Local().Format(time.DateTime))
 	}
-	row("turn", "%d", v.Turn)
+	if v.Turns == v.Turn {
+		row("turn", "%d", v.Turn)
+	} else { // it goes on from an earlier run's checkpoint
+		row("turn", "%d, %s of this run", v.Turn, render.Count(v.Turns, "turn"))
+	}
 	for _, d := range v.InFlight {
 		row("doing", "%s, for %s", render.Words(doing(d)...), render.Age(d.Since))
 		if d.Delay != nil {

@@ -12,7 +12,7 @@ import (
 // A second after an interrupt is said, no tool and no model works anywhere in a
 // tree of three levels, and none begins any more (HX-16, HX-77, HX-78).
 func TestATreeStopsWithinASecond(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests: it measures.
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
 	said := time.Now()

@@ -275,6 +275,17 @@ func TestNoWorker(t *testing.T) {
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }
 
+// A run that rests on the server of its own command needs another one to go on.
+func TestARunOfTheCommandsOwnServerSaysWhatToStart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents: {asker: {model: \"script:asker.yaml\", tools: [ask_user]}}\nas_root: true\n")
+	b.write("asker.yaml", "replies: [{calls: [{tool: ask_user, arguments: {question: \"Which till?\"}}]}]\n")
+	r := b.run("run", "asker", "Call the till.", "--session", "s-1")
+	require.Equal(t, 3, r.exit, r.out+r.err)
+	require.Regexp(t, `(?m)^  fermata dev( --data \S+)?   # first: this command's server ends with it\n\nq-1 · question`, r.out)
+}
+
 // Without a worker at the run's task queue, what the store has is shown, as without a server.
 func TestTheStoreIsShownWithoutAWorker(t *testing.T) {
 	t.Parallel()

@@ -82,12 +82,12 @@ func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent
 // printSuspended shows why a run is suspended, and the commands that let it continue.
 func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
+	if c.embedded {
+		c.Print("  %s   # first: this command's server ends with it", c.CommandLine("dev"))
+	}
 	for _, q := range open {
 		c.Print("")
 		c.ask(q)
-	}
-	if c.embedded {
-		c.Print("  %s   # first: this command's server ends with it", c.CommandLine("dev"))
 	}
 	s := o.Suspension
 	if s.Conditions != nil {

@@ -89,20 +89,13 @@ func unmarshal(data []byte, into any) error {
 // names and values, and the error is recorded and shown.
 const maxShown = 512
 
-func cut(text string) string {
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
-}
-
 func refuse(path, format string, args ...any) error {
-	path = cut(path)
+	path = cut(path, maxShown)
 	where := path
 	if where == "" {
 		where = "the payload"
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, cut(fmt.Sprintf(format, args...))).WithPath(path)
+	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, cut(fmt.Sprintf(format, args...), maxShown)).WithPath(path)
 }
 
 // checker checks JSON as a build of a revision did.

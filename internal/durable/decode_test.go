@@ -81,3 +81,17 @@ func TestDecodeBoundsTheSize(t *testing.T) {
 	err := Decode([]byte(`{"agent":"`+strings.Repeat("a", 64<<10)+`"}`), &s, 0)
 	require.ErrorIs(t, err, agent.CodeTooLarge)
 }
+
+// The sender chose names and values, and a refusal is recorded: it has the beginning of them.
+func TestARefusalIsBounded(t *testing.T) {
+	long := strings.Repeat("9", 60_000)
+	for _, data := range []string{
+		`{"` + long + `":1}`, `{"limits":{"turns":` + long + `}}`, `{"limits":{"turns":1.` + long + `}}`, `{"limits":{"wall_clock":` + long + `}}`,
+		`{"limits":{"wall_clock":"` + long + `"}}`, `{"limits":{"cost_usd":"` + long + `"}}`,
+	} {
+		var s agent.Start
+		err := Decode([]byte(data), &s, 0)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
+		require.Less(t, len(err.Error()), 2*maxShown+100, data[:40])
+	}
+}

@@ -61,11 +61,14 @@ func Rejected(err error) bool {
 // longest command is more than a workflow task can answer with.
 const maxMessage = 4 << 10
 
-func brief(message string) string {
-	if len(message) <= maxMessage {
-		return message
+func brief(message string) string { return cut(message, maxMessage) }
+
+// cut returns at most so many bytes of a text, and says how many it had.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + fmt.Sprintf(" … (%d bytes)", len(message))
+	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf(" … (%d bytes)", len(text))
 }
 
 // Within adds what was being done to an error's message; nil for nil.

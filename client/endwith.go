@@ -199,7 +199,7 @@ func (t *tie) send() error {
 		var ack *agent.Ack
 		ack, _, err = t.run.client.UpdateOrSignal(ctx, t.run.Session, command)
 		if ack != nil {
-			t.run.took(command, *ack)
+			t.run.took(command, *ack, nil)
 		}
 		if err == nil || t.over(ctx, err) {
 			return nil

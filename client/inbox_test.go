@@ -122,3 +122,19 @@ func TestStartParkedWithABriefing(t *testing.T) {
 	_, err = c.Start(t.Context(), "payer", "go on", o)
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
+
+// A query can't reach what the other conditions leave out.
+func TestAQueryStaysInItsParentheses(t *testing.T) {
+	f := &fake{list: func(string) []*workflowpb.WorkflowExecutionInfo { return nil }}
+	for query, sound := range map[string]bool{
+		"a = 'x' OR (b = 'y')": true, `a = 'it''s )' AND b = "(" AND c = '\')'`: true, "a = '--;#'": true, "": true,
+		"a = 'x') OR (b = 'y'": false, "a = 'x') --": false, "a = 'x' # y": false, "a = 'x'; b": false, "a /* ( */": false, "(a = 'x'": false, "a = 'x": false, ")(": false,
+	} {
+		_, err := New(f, nil).ListPage(t.Context(), &ListOptions{TaskQueue: "mine", Query: query})
+		if sound {
+			require.NoError(t, err, query)
+		} else {
+			require.ErrorIs(t, err, agent.CodeInvalidInput, query)
+		}
+	}
+}

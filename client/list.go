@@ -69,8 +69,8 @@ type RunInfo struct {
 }
 
 // List yields runs, the latest first. A run that has continued as new comes once. Errors
-// are [agent.CodeInvalidInput] for a page token that no listing returned, and those of
-// reaching the server.
+// are [agent.CodeInvalidInput] for a page token that no listing returned, or a Query that is no
+// condition by itself, and those of reaching the server.
 func (c *Client) List(ctx context.Context, o *ListOptions) iter.Seq2[RunInfo, error] {
 	return func(yield func(RunInfo, error) bool) {
 		next := *cmp.Or(o, &ListOptions{})
@@ -93,6 +93,9 @@ func (c *Client) List(ctx context.Context, o *ListOptions) iter.Seq2[RunInfo, er
 // ListPage returns one page of what [Client.List] yields, with the same errors.
 func (c *Client) ListPage(ctx context.Context, o *ListOptions) (RunPage, error) {
 	o = cmp.Or(o, &ListOptions{})
+	if err := checkQuery(o.Query); err != nil {
+		return RunPage{}, err
+	}
 	infos, token, err := c.page(ctx, o.query(time.Now()), o.PageSize, o.PageToken)
 	if err != nil {
 		return RunPage{}, fmt.Errorf("listing runs: %w", err)
@@ -153,6 +156,36 @@ func (f *ListOptions) query(now time.Time) string {
 		terms = append(terms, "("+f.Query+")")
 	}
 	return strings.Join(terms, " AND ") + ofTaskQueue(f.TaskQueue)
+}
+
+// checkQuery refuses a condition that could end the parentheses around it: it would match runs that the
+// other options leave out.
+func checkQuery(query string) error {
+	depth, quote, escaped := 0, rune(0), false
+	for i, r := range query {
+		switch {
+		case quote != 0: // a doubled quotation mark ends one text and begins another
+			if r == quote && !escaped {
+				quote = 0
+			}
+			escaped = r == '\\' && !escaped
+		case strings.ContainsRune("'\"`", r):
+			quote = r
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case strings.ContainsRune("#;", r), strings.HasPrefix(query[i:], "--"), strings.HasPrefix(query[i:], "/*"):
+			return agent.Errorf(agent.CodeInvalidInput, "the query has a comment or a ';' at %q", query[i:]).WithPath("query")
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth != 0 || quote != 0 {
+		return agent.Errorf(agent.CodeInvalidInput, "the query's parentheses or quotation marks have no pair").WithPath("query")
+	}
+	return nil
 }
 
 // status trusts Temporal's status over the attribute: a terminated run keeps its last

@@ -153,19 +153,21 @@ func (r *Run) header(by, token string) agent.CommandHeader {
 }
 
 func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, error) {
+	pause := r.pause.Load() // another goroutine may send a later one meanwhile
 	ack, err := r.client.update(ctx, r.Session, command)
 	if err == nil {
-		r.took(command, ack)
+		r.took(command, ack, pause)
 	}
 	return ack, err
 }
 
-// took remembers what the run has answered to a verb, for [Run.Wait].
-func (r *Run) took(command agent.Command, ack agent.Ack) {
+// took remembers what the run has answered to a verb, for [Run.Wait]. pause is the handle's pause as it was
+// when the verb was sent.
+func (r *Run) took(command agent.Command, ack agent.Ack, pause *string) {
 	r.noteAck(ack)
 	switch verb := command.Verb(); {
 	case verb == agent.VerbResume:
-		r.pause.Store(nil) // it is over; a later pause is somebody else's
+		r.pause.CompareAndSwap(pause, nil) // it is over; a later pause is somebody else's
 	case verb.Strength() >= agent.VerbStop.Strength():
 		r.ending.Store(true)
 	}

@@ -369,10 +369,41 @@ func TestWaitAfterADeniedPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
 		r.noteAck(agent.Ack{Suspension: "s-4", Hold: &agent.AckHold{}})
-		r.took(agent.ResumeCommand{}, agent.Ack{})
+		r.took(agent.ResumeCommand{}, agent.Ack{}, r.pause.Load())
 		w.state.SuspensionDenied = &agent.SuspensionDenied{Suspension: "s-5", Hook: "quiet"} // somebody else's
 		w.rests(21)
 		_, err := r.Wait(t.Context())
 		require.NoError(t, err)
+	})
+}
+
+// A resume whose answer comes late does not make the handle forget a pause that was sent and answered since.
+func TestALateResumeKeepsALaterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		paused := make(chan struct{})
+		w.update = func(_ context.Context, _ string, c agent.Command) (agent.Ack, error) {
+			if c.Verb() == agent.VerbResume { // the run has resumed; its answer is on its way
+				<-paused
+				return agent.Ack{Session: "a", Run: "01a1", Status: agent.StatusRunning, Seq: 20}, nil
+			}
+			return agent.Ack{Session: "a", Run: "01a1", Suspension: "s-5", Seq: 22, Hold: &agent.AckHold{}}, nil
+		}
+		r.noteAck(agent.Ack{Suspension: "s-4", Hold: &agent.AckHold{}})
+		done := make(chan error)
+		go func() {
+			_, err := r.Resume(t.Context(), nil)
+			done <- err
+		}()
+		synctest.Wait()
+		_, err := r.Pause(t.Context(), "", nil)
+		require.NoError(t, err)
+		close(paused)
+		require.NoError(t, <-done)
+		w.state.SuspensionDenied = &agent.SuspensionDenied{Suspension: "s-5", Hook: "quiet", Reason: "busy"}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		_, err = r.Wait(ctx)
+		require.ErrorIs(t, err, agent.CodeDenied)
 	})
 }

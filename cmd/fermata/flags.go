@@ -21,13 +21,14 @@ import (
 )
 
 // checkGiven refuses flags whose given value would mean the same as leaving them out, as of a variable
-// that a script has not set: --session "" of emit would reach every session.
+// that a script has not set: --session "" of emit would reach every session. A reason and a name may be
+// blank: without them a hold is still a hold.
 func checkGiven(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		d, other := flags.GetDuration(f.Name)
 		switch {
 		case err != nil:
-		case f.Value.Type() == "string" && f.Value.String() == "":
+		case f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "reason" && f.Name != "by":
 			err = agent.Errorf(agent.CodeInvalidInput, "--%s is blank; leave it out instead", f.Name)
 		case other == nil && d <= 0:
 			err = agent.Errorf(agent.CodeInvalidInput, "--%s must be positive, not %s: %s", f.Name, d, f.Usage)

@@ -82,7 +82,7 @@ func unmarshal(data []byte, into any) error {
 	case errors.As(err, &wrong):
 		return refuse(wrong.Field, "must be %s, not %s", kindOf(wrong.Type), strings.TrimPrefix(wrong.Value, "number "))
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
+	return refuse("", "can't be read: %v", err)
 }
 
 // maxShown limits a field's path and what is wrong with it in an error, in bytes each. The sender chose
@@ -139,6 +139,12 @@ func opaque(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Kind() == reflect.Interface
 }
 
+// readsText reports whether a type decodes a JSON string, and nothing else.
+func readsText(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && !p.Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
 func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	if !opaque(t) { // encoding/json checks these too, but names no index in a list
 		_, text := v.(string)
@@ -158,7 +164,7 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 		err = json.Unmarshal(raw, read)
 	}
 	switch {
-	case errors.As(err, &wrong):
+	case readsText(t) && errors.As(err, &wrong):
 		return refuse(path, "must be %s, not %s", kindOf(t), wrong.Value)
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
@@ -333,7 +339,7 @@ func kindOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[agent.Duration]():
 		return `a duration such as "90s"`
-	case t.Kind() == reflect.String, reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+	case t.Kind() == reflect.String, readsText(t):
 		return "a string"
 	}
 	switch t.Kind() {

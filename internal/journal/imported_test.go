@@ -41,4 +41,5 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	require.Len(t, list, 2)
 	require.Equal(t, []any{agent.StatusCancelled, agent.ReasonExported, list[1].Started}, []any{list[0].Status, list[0].Reason, list[0].Ended}, "as where it was exported")
 	require.Equal(t, agent.StatusRunning, list[1].Status)
+	require.Equal(t, []int{2, 3}, []int{list[0].Turns, list[1].Turns}, "it goes on with the turns of the first")
 }

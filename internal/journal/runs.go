@@ -9,12 +9,14 @@ import (
 func Runs(events []agent.Event) (runs []agent.RunRecord) {
 	for _, e := range events {
 		if e.Started != nil {
+			turns := 0
 			if n := len(runs); n > 0 && e.Started.Imported != nil && !runs[n-1].Status.Ended() {
 				was := &runs[n-1] // it continues as the imported run; its end is recorded where it was exported
 				was.Status, was.Reason, was.Ended = agent.StatusCancelled, agent.ReasonExported, e.Time
+				turns = was.Turns
 			}
 			runs = append(runs, agent.RunRecord{
-				Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.StatusRunning, First: e.Seq, Started: e.Time,
+				Turns: turns, Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.StatusRunning, First: e.Seq, Started: e.Time,
 			})
 		}
 		if len(runs) == 0 {

@@ -20,6 +20,8 @@ func (s *State) inconsistency() string {
 		}
 	}
 	switch {
+	case s.Budget.ForkTurn < 0 || s.Budget.ForkTurn > s.Turn.N:
+		return "it has counted more turns than it has"
 	case s.Ledger.FromParent != nil || len(s.Ledger.Accounts) > 0:
 		return "it shares limits with runs that it does not have"
 	case len(s.Holds.List) > 1 || slices.ContainsFunc(s.Holds.List, func(h agent.Hold) bool { return h.From != agent.HoldOwn || h.Session != s.Session }):
@@ -117,6 +119,7 @@ func (s *step) recount() {
 	s.Verbs.recount()
 	s.Requests.recount()
 	s.Late.bound()
+	s.Late.keep(func(id string) bool { return requestNumber(id) <= s.Counters.Request && s.Requests.find(id) < 0 })
 	s.Calls.recount()
 	s.Checks.recount()
 	s.Park.recount()

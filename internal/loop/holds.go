@@ -66,7 +66,8 @@ func (h Holds) forChildren() (held []agent.Hold) {
 func bounded(one agent.Hold) agent.Hold {
 	one.ID, one.Session = fit(one.ID, maxName), fit(one.Session, maxName)
 	one.From, one.Verb = fit(one.From, receiptFrame), fit(one.Verb, receiptFrame)
-	one.By, one.Reason = fit(one.By, maxBy), fit(one.Reason, maxReason)
+	one.By, one.RemovedBy, one.Reason = fit(one.By, maxBy), "", fit(one.Reason, maxReason)
+	one.Code = fit(one.Code, receiptFrame)
 	return one
 }
 
@@ -261,7 +262,7 @@ func (s *step) removeHold(side agent.HoldFrom) {
 	if s.idling() && !s.Holds.any() { // a daemon that was idle under the hold: its suspension shows that again
 		s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "")
 	}
-	h.RemovedBy = s.resumed.By
+	h.RemovedBy = fit(s.resumed.By, maxBy)
 	s.recordIfBegun(agent.Event{Type: agent.EventHoldRemoved, Hold: &h})
 }
 

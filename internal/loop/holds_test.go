@@ -149,3 +149,67 @@ func TestAnOrderFromAboveIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// An event of a removed hold that goes along is no longer than is counted (lineJSONLen).
+func TestARemovedHoldIsCounted(t *testing.T) {
+	p := played(t, "begin go", "opened {}", `pause {}`)
+	p.step(CommandReceived{Command: agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: strings.Repeat("\x01", 256)}}, PolicyChecked: true})
+	last := p.state.Log.Tail[len(p.state.Log.Tail)-1]
+	require.Equal(t, agent.EventHoldRemoved, last.Type)
+	n, short := lineJSONLen(last)
+	require.True(t, short)
+	require.LessOrEqual(t, written(last), n)
+}
+
+// Enough such events go along with the state past their share.
+func TestATailOfRemovedHoldsKeepsItsShare(t *testing.T) {
+	p := played(t, "begin go", "opened {}")
+	p.state.Log.Tail = nil // sealed
+	by := func(n int) agent.CommandHeader { return agent.CommandHeader{By: strings.Repeat("\x01", n)} }
+	for range maxTailAlong / 2 {
+		p.step(CommandReceived{Command: agent.PauseCommand{CommandHeader: by(120)}, PolicyChecked: true})
+		p.step(CommandReceived{Command: agent.ResumeCommand{CommandHeader: by(256)}, PolicyChecked: true})
+		require.NoError(t, p.wrong)
+	}
+	require.Len(t, p.state.Log.Tail, maxTailAlong)
+	if p.state.Log.tailFitsAlong() {
+		require.LessOrEqual(t, written(p.state.Log.Tail), alongShare)
+	}
+}
+
+// A forged order's hold can't bring more than a hold may have, nor does a start's.
+func TestAForgedHoldIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	begin := `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`
+	p := played(t, begin, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+	p.step(ParentOrdered{Order: wire.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: "h-1", Session: "s", Verb: agent.VerbPause, RemovedBy: long}}}})
+	require.NoError(t, p.wrong)
+	require.NotNil(t, p.state.Holds.inherited())
+	require.Less(t, written(p.state.Holds), fixedShare)
+}
+
+// The log of a sub-agent says who removed the hold that it inherited.
+func TestTheLogSaysWhoRemovedAnInheritedHold(t *testing.T) {
+	parent := played(t, "begin go", `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`, `pause {"by":"ana"}`)
+	_, effects, err := Step(parent.state, Moment{At: parent.now, Revision: Revision}, CommandReceived{Command: agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: "bo"}}, PolicyChecked: true})
+	require.NoError(t, err)
+	var order wire.ParentOrder
+	for _, e := range effects {
+		if e, ok := e.(OrderChild); ok {
+			order = e.Order
+		}
+	}
+	require.Equal(t, agent.VerbResume, order.Verb)
+	child := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"known_holds":[{"session":"s","n":1}],"holds":[{"id":"h-1","session":"s","verb":"pause","by":"ana"}]}`, `opened {}`)
+	order.Run, order.From = "r", "r0"
+	child.step(ParentOrdered{Order: order})
+	require.NoError(t, child.wrong)
+	var removed *agent.Hold
+	for _, e := range child.state.Log.Tail {
+		if e.Type == agent.EventHoldRemoved {
+			removed = e.Hold
+		}
+	}
+	require.NotNil(t, removed)
+	require.Equal(t, []string{"ana", "bo"}, []string{removed.By, removed.RemovedBy})
+}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -105,5 +106,15 @@ func TestOwner(t *testing.T) {
 			}
 			require.Equal(t, c.want, c.s.Suspension().Owner)
 		})
+	}
+}
+
+// An export that counts fewer turns than none, or more than it has, is no run's.
+func TestAnImportCountsItsTurns(t *testing.T) {
+	for _, fork := range []int{-1, math.MinInt64, math.MaxInt64, 5} {
+		s := suspendedRuns(t)["asks"]
+		require.Empty(t, s.inconsistency())
+		s.Budget.ForkTurn = fork
+		require.NotEmpty(t, s.inconsistency(), fork)
 	}
 }

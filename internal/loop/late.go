@@ -48,7 +48,7 @@ const (
 	lateFrame       = 288 // of an ExpiredRequest, with the names of its tool and its type
 	maxLateText     = 256
 	maxLateAnswer   = 500 // characters of an answer or a reason
-	maxLateQuoted   = 600 // bytes of one in a note, with its escapes
+	maxLateQuoted   = 600 // of one in a note, with its escapes
 	maxLateName     = 128 // of a name in a note
 )
 
@@ -88,6 +88,11 @@ func (l *Late) bound() {
 	}
 	l.Note = fit(l.Note, lateNoteShare)
 	l.Asked = max(0, min(l.Asked, len(l.Note)))
+}
+
+// keep forgets all requests but those that the session has closed.
+func (l *Late) keep(closed func(id string) bool) {
+	l.Requests = slices.DeleteFunc(slices.Clone(l.Requests), func(r ExpiredRequest) bool { return !closed(r.ID) })
 }
 
 // find returns a request that waits for its late answer.
@@ -194,11 +199,11 @@ func (r ExpiredRequest) lateText(d decision) string {
 	return firstCharacters(said, maxLateAnswer)
 }
 
-// quoteWithin returns a text in quotation marks, cut so that this has at most so many bytes: one character
-// may take ten, and a note has room for others.
+// quoteWithin returns a text in quotation marks, cut so that this has at most so many bytes of JSON: one
+// character may take eleven, and a note has room for others.
 func quoteWithin(text string, most int) string {
 	quoted := fmt.Sprintf("%q", text)
-	for len(quoted) > most {
+	for jsonLen(quoted) > most {
 		r := []rune(text)
 		text = string(r[:len(r)*3/4])
 		quoted = fmt.Sprintf("%q…", text)

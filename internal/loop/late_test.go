@@ -182,7 +182,7 @@ func TestOneLateAnswerLeavesRoomForOthers(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`calls ask_user {"question":"Which %d?"}`, n), "sealed", "after 1h", "timer")
 	}
 	p := played(t, lines...)
-	for i, text := range []string{strings.Repeat("\u2066", 500), strings.Repeat("\U000e0041", 180), "Rome, and not Oslo"} {
+	for i, text := range []string{strings.Repeat("\u2066", 500), strings.Repeat("<", 500), "Rome, and not Oslo"} {
 		in := CommandReceived{Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: strings.Repeat("\u202e", 100)}, Request: requestID(i + 1), Text: text}, PolicyChecked: true}
 		next, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
 		require.NoError(t, err)
@@ -200,4 +200,19 @@ func TestAnImportedCountOfIdleTurnsBelowZeroIsNone(t *testing.T) {
 	s.mayBeIdle()
 	s.mayBeIdle()
 	require.ErrorIs(t, s.idled(), agent.CodeStuck)
+}
+
+// What an import says of expired requests counts only for requests that the session has had.
+func TestALateAnswerToARequestThatNeverWas(t *testing.T) {
+	p := played(t, "begin go", `opened {"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
+	p.state.Late.Requests = []ExpiredRequest{{ID: "q-99", Type: agent.RequestQuestion, Text: "Pay?"}, {ID: "q-1", Type: agent.RequestQuestion}}
+	p.state = move(t, p.state, p.now)
+	for _, id := range []string{"q-99", "q-1", "q-1"} {
+		in := CommandReceived{Command: agent.AnswerCommand{Request: id, Text: "x"}, PolicyChecked: true}
+		next, _, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+		if err == nil {
+			p.state = next
+		}
+	}
+	require.Empty(t, lateEvents(p.state))
 }

@@ -132,7 +132,7 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	n = lineFrame
 	switch {
 	case e.Hold != nil:
-		n += jsonLen(e.Hold.By) + jsonLen(e.Hold.Reason) + jsonLen(e.Hold.Session)
+		n += jsonLen(e.Hold.By) + jsonLen(e.Hold.RemovedBy) + jsonLen(e.Hold.Reason) + jsonLen(e.Hold.Session)
 	case e.Answer != nil:
 		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason) + jsonLen(e.Answer.Text)
 	case e.Call != nil:

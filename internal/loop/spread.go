@@ -46,7 +46,7 @@ import (
 
 // passHolds returns the order that tells the children which holds they are under now.
 func (s *step) passHolds(verb agent.Verb, grace agent.Duration) wire.ParentOrder {
-	return wire.ParentOrder{Verb: verb, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
+	return wire.ParentOrder{Verb: verb, By: s.resumed.By, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
 }
 
 // orderChildren sends an order to every child that has not ended.

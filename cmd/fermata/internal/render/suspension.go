@@ -123,11 +123,11 @@ func (t *Printer) showHeld(e agent.Event) {
 	case e.Type == agent.EventHoldAdded && e.Hold != nil:
 		t.note("%s", Held(*e.Hold))
 	case e.Type == agent.EventHoldRemoved && e.Hold != nil:
-		by := ""
+		by := "" // before the reason, which may say anything
 		if e.Hold.RemovedBy != "" {
-			by = "; removed by " + untrusted.Cut(untrusted.Name(e.Hold.RemovedBy), maxArgument)
+			by = untrusted.Cut(untrusted.Name(e.Hold.RemovedBy), maxArgument) + " lets it go: "
 		}
-		t.note("no longer %s%s", Held(*e.Hold), by)
+		t.note("%sno longer %s", by, Held(*e.Hold))
 	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
 		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
 	case e.Type == agent.EventRunResumed && e.Resumed != nil:

@@ -23,7 +23,7 @@ func TestRests(t *testing.T) {
 		{agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbInterrupt, By: "ana", Reason: "the client rings"}}, "held by ana (interrupt): the client rings"},
 		{agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{From: agent.HoldInherited, Session: "s", Verb: agent.VerbPause}}, "held with s (pause)"},
 		{agent.Event{Type: agent.EventHoldRemoved, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbPause}}, "no longer held (pause)"},
-		{agent.Event{Type: agent.EventHoldRemoved, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbPause, By: "ana", RemovedBy: "bo"}}, "no longer held by ana (pause); removed by bo"},
+		{agent.Event{Type: agent.EventHoldRemoved, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbPause, By: "ana", RemovedBy: "bo"}}, "bo lets it go: no longer held by ana (pause)"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionInputRequired, Requests: []agent.Request{*pay}}}, "suspended (s-1): waits for the answer to q-7"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionHeld, Holds: []agent.Hold{{Verb: agent.VerbPause}}}}, "suspended (s-1): held (pause)"},
 		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked, Reason: "not paid", Conditions: &agent.Conditions{

@@ -48,7 +48,7 @@ func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages [
 	if compacts && !in.ForceFit || !overflow(err) {
 		return reply, heard, err
 	}
-	entries := requestEntries(log, spec)
+	entries := requestEntries(log, log.Entries(), spec)
 	for room := window.Bytes(entries) / 2; compacts && overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
 		reply, heard, err = d.askModels(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
 	}
@@ -75,7 +75,7 @@ func messagesOf(entries []store.Entry) []agent.Message {
 // compact summarizes the older part of a conversation. If the model cannot, or the
 // strategy is to truncate, the part is left out.
 func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
-	entries := requestEntries(log, spec)
+	entries := allEntries(log.Entries(), spec)
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)

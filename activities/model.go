@@ -118,7 +118,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		return d.compact(ctx, log, offered, in, t)
 	}
 	spec, offered = in.spec(spec), in.spec(offered)
-	messages, full := fitted(log, requestEntries(log, spec), offered, in)
+	messages, full := fitted(log, requestEntries(log, entries, spec), offered, in)
 	if full {
 		return wire.Reply{Finish: wire.FinishTooLong}, nil
 	}
@@ -228,6 +228,12 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 	}
 	if reminded := spec.ReminderMessage(); len(reminded.Parts) > 0 && in.Summary == "" && !paused {
 		messages = append(messages, reminded)
+	}
+	// A provider refuses a request that ends with the model's own words.
+	if n := len(messages); n > 0 && !paused && messages[n-1].Role == agent.RoleAssistant {
+		goOn := agent.TextMessage(agent.RoleUser, "Continue.")
+		goOn.Note = agent.NoteResumed
+		messages = append(messages, goOn)
 	}
 	return messages
 }

@@ -108,13 +108,30 @@ func noteHidden(reply *wire.Reply, spec *agent.Spec, hidden map[string]bool) {
 	}
 }
 
-// requestEntries returns the conversation as a request shows it: with times, if the agent asks for
-// them.
-func requestEntries(log *store.View, spec *agent.Spec) []store.Entry {
-	if !spec.TimestampMessages {
-		return log.Entries()
+// requestEntries returns a conversation as a request shows it: without corrections from before a
+// suspension, and with times, if the agent asks for them.
+func requestEntries(log *store.View, entries []store.Entry, spec *agent.Spec) []store.Entry {
+	resumed := log.Resumed()
+	outdated := func(e store.Entry) bool { return e.Seq < resumed && slices.Contains(corrections, e.Note) }
+	shown := allEntries(entries, spec)
+	if slices.ContainsFunc(shown, outdated) {
+		return slices.DeleteFunc(slices.Clone(shown), outdated)
 	}
-	return dated(log.Entries())
+	return shown
+}
+
+// corrections are the notes about the form of a reply. They are for the next reply, and whoever resumes
+// a run says what comes next (PA-24). Verdicts of checks and hooks stay: they say what is wrong with the
+// work.
+var corrections = []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteLoop, agent.NoteRetry, agent.NoteRecovery}
+
+// allEntries returns the whole conversation, with times, if the agent asks for them. A compaction counts
+// its entries.
+func allEntries(entries []store.Entry, spec *agent.Spec) []store.Entry {
+	if !spec.TimestampMessages {
+		return entries
+	}
+	return dated(entries)
 }
 
 // dated returns a conversation in which each message of a user, and the first of a turn's results,

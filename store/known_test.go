@@ -17,7 +17,7 @@ import (
 )
 
 // story makes a log of any shape: runs that begin, say something, set the state, end
-// turns, are compacted, reset and forked.
+// turns, are resumed, compacted, reset and forked.
 func story(t *rapid.T) []agent.Event {
 	var events []agent.Event
 	add := func(e agent.Event) {
@@ -31,7 +31,7 @@ func story(t *rapid.T) []agent.Event {
 	}
 	start("")
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
-		switch rapid.IntRange(0, 11).Draw(t, "step") {
+		switch rapid.IntRange(0, 12).Draw(t, "step") {
 		case 0:
 			start("")
 		case 1:
@@ -57,6 +57,8 @@ func story(t *rapid.T) []agent.Event {
 		case 6, 7:
 			f := agent.File{Session: "s", Digest: digestOf([]byte(fmt.Sprint(len(events)))), Size: 1, MediaType: "text/plain", Name: fmt.Sprint("a", rapid.IntRange(0, 2).Draw(t, "name"))}
 			add(agent.Event{Type: agent.EventArtifactSaved, Artifact: &agent.Artifact{File: f, Version: len(events) + 1}})
+		case 8:
+			add(agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: fmt.Sprint("s-", len(events))}})
 		default:
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("m", len(events)))
 			add(agent.Event{Type: agent.EventMessage, Message: &m})
@@ -114,6 +116,7 @@ func TestWhatIsKnownIsWhatTheWholeLogShows(t *testing.T) {
 				require.Equal(t, want.Artifacts(), v.Artifacts())
 				require.Equal(t, want.Spec(), v.Spec())
 				require.Equal(t, want.Seq(), v.Seq())
+				require.Equal(t, want.Resumed(), v.Resumed())
 			}
 			whole, err := NewLog(d).View(ctx, prev)
 			require.NoError(t, err)

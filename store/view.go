@@ -60,10 +60,22 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
+// Resumed returns the number of the event of the last resume that is known; zero for none.
+func (v *View) Resumed() int64 {
+	line := KnownEvents(v.events)
+	for i := len(line) - 1; i >= 0; i-- {
+		if line[i].Resumed != nil {
+			return line[i].Seq
+		}
+	}
+	return 0
+}
+
 // KnownEvents returns the events that the last run of a log builds on. It leaves out the events after a
 // checkpoint from which a later run started.
 func KnownEvents(events []agent.Event) []agent.Event {
-	for i, e := range slices.Backward(events) {
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i] // an Event is large
 		if e.Forked == nil {
 			continue
 		}
@@ -79,8 +91,10 @@ func KnownEvents(events []agent.Event) []agent.Event {
 }
 
 func known(events []agent.Event) []Entry {
-	out := make([]Entry, 0, len(events)/4)
-	for _, e := range KnownEvents(events) {
+	out := make([]Entry, 0, len(events)/2)
+	line := KnownEvents(events)
+	for i := range line {
+		e := &line[i]
 		var rest []Entry
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:

@@ -3,10 +3,14 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -31,6 +35,52 @@ func TestLessonsEndTheRequest(t *testing.T) {
 	for _, m := range requests[2].Messages[:len(requests[2].Messages)-1] {
 		require.NotEqual(t, agent.NoteLessons, m.Note, "the transcript has none")
 	}
+}
+
+// A correction is for the reply after it. Once the run was suspended, no request has it, whether the
+// model had answered to it or not; the transcript keeps it (PA-24, PA-29).
+func TestNoCorrectionOutlivesASuspension(t *testing.T) {
+	def := agent.Definition{Completion: agent.CompletionTool, Tools: []string{agent.AskUserTool}}
+	ask := testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which?"}}}}
+	finish := testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: map[string]any{"summary": "blue"}}}}
+	says := testsuite.Reply{Text: "Well."}
+	for name, c := range map[string]struct {
+		replies    []testsuite.Reply
+		pause      bool
+		verb, with string
+		texts      map[agent.TextName]string
+	}{
+		"answered to":  {[]testsuite.Reply{says, ask, finish}, false, "answer", `{"request":"q-1","text":"blue"}`, nil},
+		"pending":      {[]testsuite.Reply{says, finish}, true, "resume", `{"message":"Take blue."}`, nil},
+		"nothing said": {[]testsuite.Reply{says, finish}, true, "resume", `{}`, nil},
+		"no note":      {[]testsuite.Reply{says, finish}, true, "resume", `{}`, map[agent.TextName]string{agent.TextResumeNote: agent.NoText}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			def.Texts = c.texts
+			b := setup(t, def, testsuite.NewScript(c.replies...))
+			var once sync.Once
+			b.at(activities.CallModel.Name, func() {
+				if c.pause {
+					once.Do(func() { b.signal("pause", `{}`) })
+				}
+			})
+			b.after(time.Minute, func() { b.signal(c.verb, c.with) })
+			require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
+			requests := b.script.Requests()
+			last := requests[len(requests)-1].Messages
+			require.False(t, corrected(last), "%+v", last)
+			require.NotEqual(t, agent.RoleAssistant, last[len(last)-1].Role, "a provider refuses that")
+			head, err := b.acts.Log.Store().Head(t.Context(), "default-test-workflow-id")
+			require.NoError(t, err)
+			log, err := b.acts.Log.View(t.Context(), head.Digest)
+			require.NoError(t, err)
+			require.True(t, corrected(log.Messages()), "the transcript keeps it")
+		})
+	}
+}
+
+func corrected(messages []agent.Message) bool {
+	return slices.ContainsFunc(messages, func(m agent.Message) bool { return m.Note == agent.NoteNudge })
 }
 
 // The last reply at a limit is asked for without tools, and is the outcome's text beside the

@@ -72,7 +72,7 @@ func (r *Recovery) drop(which func(FailureCount) bool) {
 // resetAll forgets all failures: a person let the run continue, or a daemon was woken.
 func (r *Recovery) resetAll() { r.Counts = nil }
 
-// setNote sets the message behind the turn's results; takeNote takes it.
+// setNote sets the message behind the turn's results; takeNote takes it, and dropNote drops it.
 func (r *Recovery) setNote(text string, bytes int) {
 	r.Note = fit(text, maxRecoveryNote)
 	r.NoteBytes = min(bytes, len(r.Note))
@@ -82,6 +82,8 @@ func (r *Recovery) takeNote() (text string, bytes int) {
 	text, bytes, r.Note, r.NoteBytes = r.Note, r.NoteBytes, "", 0
 	return text, bytes
 }
+
+func (r *Recovery) dropNote() { r.Note, r.NoteBytes = "", 0 }
 
 // skipModel passes over the model that refused.
 func (r *Recovery) skipModel() { r.Skip++ }

@@ -98,7 +98,8 @@ func offerFiles(spec *agent.Spec, entries []store.Entry) *agent.Spec {
 // model.
 func leavesFilesOut(entries []store.Entry) bool {
 	images, bytes := 0, 0
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		for _, f := range e.Files() {
 			if e.Note == agent.NoteSummary {
 				return true

@@ -215,11 +215,12 @@ func (m Message) Files() (files []*File) {
 // FileParts returns the parts of a message that are files, in order, also those of its results.
 // Their Text is what was said of them.
 func (m Message) FileParts() (parts []Part) {
-	for _, p := range m.Parts {
+	for i := range m.Parts {
+		p := &m.Parts[i]
 		if p.File != nil {
-			parts = append(parts, p)
+			parts = append(parts, *p)
 		}
-		if p.Result != nil {
+		if p.Result != nil && len(p.Result.Files) > 0 {
 			parts = append(parts, Message{Parts: p.Result.Files}.FileParts()...)
 		}
 	}

@@ -20,9 +20,9 @@ func (v *View) Seq() int64 {
 
 // Spec returns the recorded Spec of the view's last run; nil if no run started.
 func (v *View) Spec() *agent.Spec {
-	for i, e := range slices.Backward(v.events) {
-		if e.Started != nil {
-			return relisted(e.Started.Spec, v.events[i+1:])
+	for i := len(v.events) - 1; i >= 0; i-- {
+		if s := v.events[i].Started; s != nil {
+			return relisted(s.Spec, v.events[i+1:])
 		}
 	}
 	return nil
@@ -30,9 +30,9 @@ func (v *View) Spec() *agent.Spec {
 
 // relisted returns a spec with the later changes of its sources' tools applied.
 func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
-	for _, e := range since {
-		if e.ToolsChange != nil && spec != nil {
-			now := e.ToolsChange.ApplyTo(*spec)
+	for i := range since {
+		if change := since[i].ToolsChange; change != nil && spec != nil {
+			now := change.ApplyTo(*spec)
 			spec = &now
 		}
 	}

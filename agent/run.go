@@ -9,8 +9,7 @@ import (
 // Version is the version of every type on the wire.
 const Version = 1
 
-// Status is the state of a run. The set is closed (docs/wire.md §1). A crash is not a
-// status.
+// Status is the state of a run. The set is closed (docs/wire.md §1). A crash is no status.
 type Status string
 
 // The statuses. The last four are final.
@@ -140,6 +139,7 @@ type Outcome struct {
 	Agent   string `json:"agent"`
 	Status  Status `json:"status"`
 	Reason  string `json:"reason"`
+	By      string `json:"by,omitempty"` // who stopped or cancelled the run, as far as they said; not authenticated
 	// Text is the model's last answer.
 	Text string `json:"text,omitempty"`
 	// Citations are the sources that pieces of Text cite. A sub-agent's outcome has none: its

@@ -27,7 +27,7 @@ func held() map[string]any {
 		},
 		"handoff": handoff(),
 		"outcome-stopped": agent.Outcome{
-			V: 1, Type: "outcome", Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusStopped, Reason: "budget meeting", Text: "Two flights found.", Handoff: handoff(),
+			V: 1, Type: "outcome", Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusStopped, Reason: "budget meeting", By: "ana@acme.com", Text: "Two flights found.", Handoff: handoff(),
 			Turns: 12, Usage: agent.Usage{Input: 1200, Output: 300}, Cost: 412_300, Started: at, Ended: at.Add(72 * time.Hour), SuspendedFor: agent.Duration(71*time.Hour + 2*time.Minute), Seq: 140,
 		},
 	}

@@ -259,7 +259,7 @@ func TestCtrlC(t *testing.T) {
 	require.Contains(t, d.ends(4).out, "fermata handoff "+s.session("away")+" --md --address ")
 	r = s.run("handoff", s.session("away"), "--md")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "# Handoff of slow: stopped (stopped by ")
+	require.Contains(t, r.out, "# Handoff of slow: stopped (Ctrl-C)")
 
 	// A handoff briefs the next one.
 	r = s.run("handoff", s.session("away"))

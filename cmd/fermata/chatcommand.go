@@ -61,9 +61,9 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 	var err error
 	switch name {
 	case "/pause":
-		ack, err = t.run.Pause(soon, text, nil)
+		ack, err = t.run.Pause(soon, text, &fermata.PauseOptions{By: env.User()})
 	case "/stop":
-		ack, err = t.run.Stop(soon, text, nil)
+		ack, err = t.run.Stop(soon, text, &fermata.StopOptions{By: env.User()})
 	default:
 		if text, files, err = t.filesIn(text); err == nil {
 			ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, Files: files, By: env.User()})

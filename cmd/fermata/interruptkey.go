@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +132,7 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	case word == "l" || word == "leave":
 		return errDetached
 	case word == "s" || word == "stop":
-		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(env.User(), "somebody"), nil)
+		_, err = v.run.Stop(ctx, "Ctrl-C", &fermata.StopOptions{By: env.User()})
 	case word == "r" || word == "resume":
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: env.User()})
 	// A single letter is more likely a mistake than a message.

@@ -171,11 +171,7 @@ func (c *cli) showText(v *shown) {
 	row("run", "%s", v.Run)
 	row("agent", "%s", untrusted.Name(v.Agent))
 	row("task", "%s", untrusted.Line(v.Task, 120))
-	status := string(v.Status)
-	if v.Reason != "" {
-		status += " (" + untrusted.Line(v.Reason, 200) + ")"
-	}
-	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), render.Age(v.Since))
+	row("status", "%s since %s, %s", shownStatus(v), v.Since.Local().Format(time.DateTime), render.Age(v.Since))
 	if !v.DeleteAfter.IsZero() {
 		row("kept until", "%s", v.DeleteAfter.Local().Format(time.DateTime))
 	}
@@ -222,6 +218,18 @@ func (c *cli) showText(v *shown) {
 	if o := v.Outcome; o != nil {
 		c.answer(o)
 	}
+}
+
+// shownStatus says how a run is, who ended it, and why.
+func shownStatus(v *shown) string {
+	text := string(v.Status)
+	if v.Outcome != nil {
+		text += render.By(v.Outcome.By)
+	}
+	if v.Reason != "" {
+		text += " (" + untrusted.Line(v.Reason, 200) + ")"
+	}
+	return text
 }
 
 // doing says what is in flight: a flow's step by its path, anything else by its call.

@@ -99,9 +99,11 @@ func TestStopAndCancel(t *testing.T) {
 	nothing := s.run("handoff", run.Session) // a listing says how its run is, and may be late
 	require.Equal(t, 6, nothing.exit, nothing.out)
 	require.Regexp(t, `\[not_found\] session `+run.Session+` has no handoff: its run is (pending|running); to end it with a handoff: fermata stop `+run.Session, nothing.err)
-	r := s.run("stop", run.Session, "--reason", "budget meeting", "--deadline", "4s", "--wait")
+	r := s.run("stop", run.Session, "--by", "ana", "--reason", "budget meeting", "--deadline", "4s", "--wait")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "stopped (budget meeting) · ")
+	require.Contains(t, r.out, "stopped by ana (budget meeting) · ")
+	require.Regexp(t, `status +stopped by ana \(budget meeting\) since`, s.run("show", run.Session).out)
+	require.Regexp(t, `run.stopped +stopped by ana \(budget meeting\) · `, s.run("events", run.Session).out)
 	require.Equal(t, 4, s.run("wait", run.Session).exit)
 
 	// What the session does after that does not hide what it handed over.
@@ -115,9 +117,10 @@ func TestStopAndCancel(t *testing.T) {
 	require.Equal(t, []any{"I slept", run.ID}, []any{h.Summary, h.Run})
 
 	run = s.begin("b", "sleeper", nil)
-	r = s.run("cancel", run.Session, "--wait", "--json")
+	r = s.run("cancel", run.Session, "--by", "bo", "--wait", "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.StatusCancelled, lastLine[agent.Outcome](t, r.out).Status)
+	o := lastLine[agent.Outcome](t, r.out)
+	require.Equal(t, []any{agent.StatusCancelled, "bo"}, []any{o.Status, o.By})
 	s.fails(6, "to start it, name an agent with --agent", "send", s.session("new"), "hello")
 	r = s.run("send", s.session("new"), "hello", "--agent", "sleeper")
 	require.Zero(t, r.exit, r.err)

@@ -162,7 +162,7 @@ func shortOutcome(o *agent.Outcome) *agent.Outcome {
 func boundedOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
-	b.Citations, b.Tools, b.ToolsMode, b.Checkpoint, b.Suspension, b.Error = nil, nil, "", "", nil, codeOnly(b.Error)
+	b.By, b.Citations, b.Tools, b.ToolsMode, b.Checkpoint, b.Suspension, b.Error = "", nil, nil, "", "", nil, codeOnly(b.Error)
 	b.Workspace = shortWorkspace(o.Workspace)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {

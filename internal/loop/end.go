@@ -55,7 +55,7 @@ func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 // setFailure makes the outcome a failure, because the end could not be stored.
 func (e *End) setFailure(err *agent.Error) {
 	o := *e.Outcome // a copy: the event in the tail points to the same Outcome
-	o.Status, o.Reason, o.Error, o.Checkpoint = agent.StatusFailed, string(err.Code), err, ""
+	o.Status, o.Reason, o.By, o.Error, o.Checkpoint = agent.StatusFailed, string(err.Code), "", err, ""
 	e.Outcome = &o
 }
 
@@ -155,14 +155,16 @@ func (s *step) withRun(err *agent.Error) *agent.Error {
 	return &e
 }
 
-// cancelled ends the run at once, in any phase. A run whose outcome is decided keeps it.
-func (s *step) cancelled(reason string) error {
+// cancelled ends the run at once, in any phase. A run whose outcome is decided keeps it. by is who
+// cancels it; empty if nobody said.
+func (s *step) cancelled(reason, by string) error {
 	if s.outcomeDecided() {
 		if s.verb == agent.VerbCancel {
 			return s.already()
 		}
 		return s.refuse("the run is ending")
 	}
+	s.endedBy = fit(by, maxBy)
 	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	return nil
 }
@@ -196,7 +198,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.stopWaiting() // before deliver: dropPark turns the met event into a message
 	s.cancelChildren()
 	o := &agent.Outcome{
-		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
+		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason, By: s.endedBy,
 		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), ToolsMode: s.toolsMode(), Started: s.Origin.Started, Ended: s.At,
 		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left, Report: s.report(), Verify: s.checkCount(),
 	}

@@ -78,3 +78,57 @@ func TestAFetchedOutcomeIsBounded(t *testing.T) {
 	require.Empty(t, p.state.Children.List[0].Outcome.Artifacts)
 	require.LessOrEqual(t, len(p.state.Children.List[0].Outcome.Text), maxChildText)
 }
+
+// An outcome says who stopped or cancelled the run, as far as they said, and so do the orders to its children.
+func TestAnOutcomeSaysWhoEndedTheRun(t *testing.T) {
+	const child = `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`
+	long := strings.Repeat(`\u0000`, 1000)
+	for name, tt := range map[string]struct {
+		lines []string
+		by    string
+	}{
+		"a stop":                   {[]string{"begin go", "opened {}", `stop {"by":"ana"}`, "says half", `says {"summary":"half"}`, "handoff-made half"}, "ana"},
+		"the second stop":          {[]string{"begin go", "opened {}", `stop {"by":"ana"}`, `stop {"by":"bo"}`, "says half", `says {"summary":"half"}`, "handoff-made half"}, "ana"},
+		"a cancel":                 {[]string{"begin go", "opened {}", `cancel {"by":"ana"}`}, "ana"},
+		"a cancel during a stop":   {[]string{"begin go", "opened {}", `stop {"by":"ana"}`, `cancel {"by":"bo"}`}, "bo"},
+		"a cancel with a token":    {[]string{"begin go", "opened {}", `cancel update +bo: {"by":"ana"}`}, "bo"},
+		"nobody":                   {[]string{"begin go", "opened {}", `cancel {}`}, ""},
+		"Temporal":                 {[]string{"begin go", "opened {}", `pause {"by":"ana"}`, "cancelled"}, ""},
+		"a failure":                {[]string{"begin go", "opened {}", `pause {"by":"ana"}`, `resume {"by":"ana"}`, "fails no_access"}, ""},
+		"a stop of the parent":     {[]string{child, "opened {}", `ordered {"verb":"stop","by":"ana","deadline":"20s"}`, "says half", `says {"summary":"half"}`, "handoff-made half"}, "ana"},
+		"a cancel of the parent":   {[]string{child, "opened {}", `ordered {"verb":"cancel","by":"ana"}`}, "ana"},
+		"the parent that is gone":  {[]string{child, "opened {}", `ordered {"verb":"pause","by":"ana"}`, "parent-checked gone"}, ""},
+		"an order that is forged":  {[]string{child, "opened {}", `ordered {"verb":"cancel","by":"` + long + `"}`}, fit(strings.Repeat("\x00", 1000), maxBy)},
+		"a long name":              {[]string{"begin go", "opened {}", `cancel {"by":"` + long + `"}`}, fit(strings.Repeat("\x00", 1000), maxBy)},
+		"a cancel before any turn": {[]string{"begin go", `cancel {"by":"ana"}`}, "ana"},
+	} {
+		o := played(t, tt.lines...).state.End.Outcome
+		require.NotNil(t, o, name)
+		require.Equal(t, tt.by, o.By, name)
+	}
+
+	p := played(t, "begin go", `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, "child-started s/b-1")
+	by := func(in Input) (all []string) {
+		_, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+		require.NoError(t, err)
+		for _, e := range effects {
+			if e, ok := e.(OrderChild); ok {
+				all = append(all, string(e.Order.Verb)+" by "+e.Order.By)
+			}
+		}
+		return all
+	}
+	ana := agent.CommandHeader{By: "ana"}
+	require.Equal(t, []string{"stop by ana"}, by(CommandReceived{Command: agent.StopCommand{CommandHeader: ana}}))
+	require.Equal(t, []string{"cancel by ana"}, by(CommandReceived{Command: agent.CancelCommand{CommandHeader: ana}}))
+	p.lines(`stop {"by":"ana","deadline":"20s"}`, `says {"summary":"half"}`, "after 20s", "timer")
+	require.Equal(t, []string{"cancel by ana"}, by(HandoffMade{}), "a child that the stop did not end in time")
+}
+
+// A parent keeps nothing of who ended a child, and an end that could not be stored was nobody's.
+func TestWhoEndedARunIsNotKept(t *testing.T) {
+	require.Empty(t, FetchedOutcome(&agent.Outcome{By: strings.Repeat("x", 1<<20)}).By)
+	e := End{Outcome: &agent.Outcome{Status: agent.StatusCancelled, By: "ana"}}
+	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))
+	require.Empty(t, e.Outcome.By)
+}

@@ -91,7 +91,7 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	case agent.VerbStop:
 		return s.stop(agent.StopCommand{CommandHeader: agent.CommandHeader{By: o.By}, Reason: o.Reason, Deadline: o.Deadline})
 	case agent.VerbCancel:
-		return s.cancelled(firstOf(o.Reason, reasonParent))
+		return s.cancelled(firstOf(o.Reason, reasonParent), o.By)
 	case agent.VerbResume:
 		// The parent's model must not remove an operator's hold.
 		if h := s.Holds.own(); o.Own && h != nil && h.By != o.By {
@@ -275,5 +275,5 @@ func (s *step) cancelChildren() {
 	n := s.nextHold()
 	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})
-	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
+	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, By: s.endedBy, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
 }

@@ -54,6 +54,8 @@ type step struct {
 	answersFor string
 	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
+	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.
+	endedBy string
 	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
@@ -108,7 +110,7 @@ func (s *step) receive(in Input) error {
 	case TimerFired:
 		return s.timerFired()
 	case Cancel:
-		return s.cancelled(agent.ReasonRequested)
+		return s.cancelled(agent.ReasonRequested, "")
 	case Terminated:
 		return s.terminated(in)
 	case Continued:

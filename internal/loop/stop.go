@@ -228,6 +228,7 @@ func (s *step) handoffMade(h agent.Handoff) {
 		s.end(agent.StatusFailed, string(f.Error.Code), func(o *agent.Outcome) { o.Text, o.Error, o.Handoff = s.Turn.Text, s.withRun(f.Error), &h })
 		return
 	}
+	s.endedBy = fit(s.End.Stopping.By, maxBy)
 	s.end(agent.StatusStopped, s.End.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Turn.Text, &h })
 }
 

@@ -238,7 +238,7 @@ func (s *step) execute(in CommandReceived) error {
 	case agent.StopCommand:
 		return s.stop(c)
 	case agent.CancelCommand:
-		return s.cancelled(firstOf(c.Reason, agent.ReasonRequested))
+		return s.cancelled(firstOf(c.Reason, agent.ReasonRequested), c.By)
 	case agent.SendCommand:
 		return s.send(c, in.ID)
 	case agent.AnswerCommand:
@@ -283,6 +283,9 @@ func withPrincipal(c agent.Command, principal string) agent.Command {
 		c.By = principal
 		return c
 	case agent.StopCommand:
+		c.By = principal
+		return c
+	case agent.CancelCommand:
 		c.By = principal
 		return c
 	case agent.SendCommand:

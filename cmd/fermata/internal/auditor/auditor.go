@@ -142,8 +142,10 @@ func (a *auditor) Event(s observe.RunEvent) error {
 			e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
 		}
 	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
-		if at.Outcome != nil && at.Outcome.Error != nil {
-			e.Code = at.Outcome.Error.Code
+		if o := at.Outcome; o != nil {
+			if e.By = o.By; o.Error != nil {
+				e.Code = o.Error.Code
+			}
 		}
 	case agent.EventHoldAdded:
 		if at.Hold != nil {

@@ -23,7 +23,7 @@ import (
 
 // A model's call that suspends its run or manages its sub-agents is one entry: who calls, which
 // tool, which sub-agents, and the number of the event that has the reason (HL-88). Other calls are
-// not in the audit.
+// not in the audit. The entry of an end says who stopped or cancelled the run.
 func TestLifecycleCallsAreAudited(t *testing.T) {
 	dir := t.TempDir()
 	_, key, err := ed25519.GenerateKey(nil)
@@ -48,6 +48,7 @@ func TestLifecycleCallsAreAudited(t *testing.T) {
 	}})
 	seen(5, agent.CallUpdate{Call: "t1.2", Tool: "fs_read"})
 	seen(6, agent.CallUpdate{Call: "t1.3", Tool: "await_resumption", Lifecycle: &agent.LifecycleCall{Initiator: agent.InitiatorSelf, By: "agent:s-1", Reason: "s3cret", Conditions: []string{"time"}}})
+	require.NoError(t, a.Event(observe.RunEvent{Session: "s-1", Run: "r", Agent: "lead", Event: agent.Event{Seq: 9, Type: agent.EventRunStopped, Outcome: &agent.Outcome{By: "ana"}}}))
 
 	text, err := os.ReadFile(record)
 	require.NoError(t, err)
@@ -63,5 +64,6 @@ func TestLifecycleCallsAreAudited(t *testing.T) {
 	require.Equal(t, []audit.Entry{
 		{Event: "call.requested", What: "parent", Session: "s-1", By: "agent:s-1", Children: "s-1/b-1,s-1/b-2", Tool: "subagent_pause", ID: "t1.1", Seq: 4},
 		{Event: "call.requested", What: "self", Session: "s-1", By: "agent:s-1", Tool: "await_resumption", ID: "t1.3", Seq: 6},
+		{Event: "run.stopped", Session: "s-1", By: "ana", Seq: 9},
 	}, got)
 }

@@ -78,10 +78,7 @@ func Held(h agent.Hold) string {
 	if h.From == agent.HoldInherited {
 		line += " with " + untrusted.Name(h.Session)
 	}
-	if h.By != "" {
-		line += " by " + untrusted.Cut(untrusted.Name(h.By), maxArgument)
-	}
-	line += fmt.Sprintf(" (%s)", h.Verb)
+	line += fmt.Sprintf("%s (%s)", By(h.By), h.Verb)
 	if h.Reason != "" {
 		line += ": " + untrusted.Line(h.Reason, maxAsked)
 	}
@@ -181,9 +178,7 @@ func (t *Printer) asked(e agent.Event) {
 
 func answered(a agent.Answered) string {
 	line := a.Request + " " + cmp.Or(map[string]string{"answer": "answered", "approve": "approved", "reject": "rejected"}[a.Decision], a.Decision)
-	if who := cmp.Or(a.Approver, a.By); who != "" {
-		line += " by " + untrusted.Cut(untrusted.Name(who), maxArgument)
-	}
+	line += By(cmp.Or(a.Approver, a.By))
 	if a.Edited {
 		line += ", with other arguments"
 	}

@@ -74,7 +74,7 @@ func thousands(n int64) string {
 
 // Summary says on one line how a run ended.
 func Summary(o *agent.Outcome) string {
-	parts := []string{string(o.Status)}
+	parts := []string{string(o.Status) + By(o.By)}
 	switch {
 	case o.Suspension != nil:
 		parts[0] += fmt.Sprintf(" (%s): %s", o.Suspension.ID, Waits(o.Suspension))
@@ -93,6 +93,14 @@ func Summary(o *agent.Outcome) string {
 		parts = append(parts, Money(o.Cost))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// By returns " by ana"; empty if nobody said who.
+func By(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + untrusted.Cut(untrusted.Name(who), maxArgument)
 }
 
 func calls(tools []agent.ToolCount) string {

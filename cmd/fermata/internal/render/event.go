@@ -27,6 +27,8 @@ func Event(e agent.Event) string {
 		return e.Suspension.ID + " " + Waits(e.Suspension)
 	case e.Resumed != nil:
 		return Words(e.Resumed.Suspension, string(e.Resumed.Cause), untrusted.Name(e.Resumed.By))
+	case e.Hold != nil && e.Hold.RemovedBy != "": // before the hold's reason, which may say anything
+		return e.Hold.ID + " removed" + By(e.Hold.RemovedBy) + ", was " + Held(*e.Hold)
 	case e.Hold != nil:
 		return e.Hold.ID + " " + Held(*e.Hold)
 	case e.Request != nil:

@@ -87,3 +87,16 @@ func TestLineOfAnyWidth(t *testing.T) {
 		render.New(io.Discard, render.Options{Width: width}).Event(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleUser, Note: "n", Parts: []agent.Part{{Text: "some words"}}}})
 	}
 }
+
+// The line of an event says who did it, before words that may say anything.
+func TestAnEventsLineSaysWho(t *testing.T) {
+	held := agent.Hold{ID: "h-1", From: agent.HoldOwn, Verb: agent.VerbPause, By: "ana", Reason: "removed by bo"}
+	removed := held
+	removed.RemovedBy = "carl"
+	for want, e := range map[string]agent.Event{
+		"h-1 held by ana (pause): removed by bo":                      {Type: agent.EventHoldAdded, Hold: &held},
+		"h-1 removed by carl, was held by ana (pause): removed by bo": {Type: agent.EventHoldRemoved, Hold: &removed},
+	} {
+		require.Equal(t, want, render.Event(e))
+	}
+}

@@ -239,7 +239,7 @@ func (v *conversation) leaving(why, what string) {
 	if v.held() {
 		first := ""
 		if v.server.InProcess() {
-			first = "start " + v.CommandLine("dev") + ", and "
+			first = "start " + v.devLine() + ", and "
 		}
 		v.Note("%s; the run stays held: %scontinue it with %s", why, first, v.CommandLine("resume %s", v.run.Session))
 		return

@@ -150,7 +150,7 @@ func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data stri
 	c.Print("  fermata transcript %s", session)
 	// In memory nothing remains to look at.
 	if data != "" {
-		c.Print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
+		c.Print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", connect.ShellWord(data))
 		c.Print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
 	}
 	c.Print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")

@@ -20,7 +20,7 @@ import (
 const devPatience = 5 * time.Second
 
 func (c *cli) devCommand() *cobra.Command {
-	var agents, addr string
+	var addr string
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a Temporal server and a worker for development",
@@ -32,16 +32,16 @@ Other commands find the server by its data directory.`,
 		Example: `  fermata dev
   fermata dev --agents team.yaml --data ./.fermata --addr 127.0.0.1:7300`,
 		Args: exactArgs(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), addr) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	cmd.Flags().StringVar(&c.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	c.policyFlag(cmd)
 	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port if that is taken)")
 	c.jsonFlag(cmd, "print one line of JSON when the server is ready")
 	return cmd
 }
 
-func (c *cli) dev(ctx context.Context, agents, addr string) error {
+func (c *cli) dev(ctx context.Context, addr string) error {
 	if c.Address != "" || c.Profile != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "dev starts its own server and takes no --address or --profile: to work for another server, use fermata worker")
 	}
@@ -49,7 +49,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if err := checkLoopback("--addr", addr); err != nil {
 		return err
 	}
-	f, err := agentsFile(ctx, agents)
+	f, err := agentsFile(ctx, c.agents)
 	if err != nil {
 		return err
 	}
@@ -109,29 +109,27 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 	// Opened only now: a command that finds the server must also find the worker.
 	s.Embedded.Open()
 	c.noteWorker(f)
-	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.Addr)
+	c.People("try        %s in another terminal%s; temporal workflow list --address %s", c.tryLine(f), c.withStore(), s.Addr)
 	c.ready(s, f)
 	c.People("ready      Ctrl-C stops")
 	return c.until(ctx, w, devPatience)
 }
 
-// dataFlag returns the flag that other commands need to find the server of this one.
-func (c *cli) dataFlag() string {
-	if c.Data == "" {
-		return ""
+// tryLine returns a command line that runs the file's first agent on this server.
+func (c *cli) tryLine(f *agentsfile.File) string {
+	line := c.CommandLine("run %s \"…\"%s", f.Agents[0].Name, c.agentsFlag())
+	// The other terminal may not have this one's environment.
+	if folder := connect.FolderOf(os.Getenv(env.Store)); c.Store == "" && folder != "" {
+		line += " --store " + connect.ShellWord(folder)
 	}
-	return " --data " + c.Data
+	return line
 }
 
-// withStore says what other commands need to find a named store. It does not show a URL,
-// which may contain a password.
+// withStore says what other commands need to find a store that is named by a URL. It does not show
+// the URL, which may contain a password.
 func (c *cli) withStore() string {
-	switch place := cmp.Or(c.Store, os.Getenv(env.Store)); {
-	case place == "":
+	if place := cmp.Or(c.Store, os.Getenv(env.Store)); place == "" || connect.FolderOf(place) != "" {
 		return ""
-	case connect.FolderOf(place) == "":
-		return " with the same " + env.Store
-	default:
-		return " with --store " + connect.ShellWord(place)
 	}
+	return " with the same " + env.Store
 }

@@ -27,7 +27,6 @@ type evaluator struct {
 	*cli
 	reports
 	eval.Info
-	agents string   // the agents file as the user named it
 	only   []string // the cases that are tried
 	trials int
 	pick   eval.Pick // of the suite's data file

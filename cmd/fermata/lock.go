@@ -18,7 +18,6 @@ import (
 // lockRun shows what MCP servers have changed, and accepts it.
 type lockRun struct {
 	*cli
-	agents string
 	accept bool
 	file   *agentsfile.File
 	lock   *lock.File

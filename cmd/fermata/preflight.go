@@ -18,7 +18,6 @@ const progressEach = 100
 // preflight tries runs on this build.
 type preflight struct {
 	*cli
-	agents string
 	worker.PreflightOptions
 	tried map[worker.Compatibility]int
 }

@@ -36,6 +36,8 @@ type cli struct {
 	asker *console.Console
 	// exports is where a worker of this process reports what runs do.
 	exports exporters.Exporters
+	// agents is the agents file as the user named it; empty for the one of this directory.
+	agents string
 	// embedded says that a Temporal server of this process ends with the command.
 	embedded bool
 	// workBegan says that the command's own work has started: errors before are about usage.

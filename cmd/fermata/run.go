@@ -26,8 +26,7 @@ import (
 type runner struct {
 	*cli
 	agent, task string
-	agents      string // the agents file as the user named it
-	silent      bool   // no task was given
+	silent      bool // no task was given
 	session     string
 	model       string
 	detach      bool
@@ -366,27 +365,4 @@ func (r *runner) startLocalWorker(ctx context.Context) error {
 	var err error
 	r.worker, err = r.host.Start(ctx, r.server, r.file, runPatience, r.live)
 	return err
-}
-
-// started prints the session of a run that nobody watches.
-func (r *runner) started(ctx context.Context) error {
-	if r.JSON {
-		r.Line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
-	} else {
-		r.Print("%s", r.run.Session)
-	}
-	// Only a hint, so its own failure is ignored.
-	if names, err := r.Pollers(ctx, r.server); err == nil && len(names) == 0 {
-		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for %s", r.Queue(), r.CommandLine("worker --agents FILE"))
-	}
-	return nil
-}
-
-// startedLine is the output of `run --detach --json`.
-type startedLine struct {
-	V       int    `json:"v"`
-	Type    string `json:"type"`
-	Session string `json:"session"`
-	Run     string `json:"run"`
-	Agent   string `json:"agent"`
 }

@@ -22,8 +22,7 @@ import (
 // skillsRun lists, shows or checks skills: those of the agents file, or of directories.
 type skillsRun struct {
 	*cli
-	agents string
-	file   *agentsfile.File // nil if directories were named
+	file *agentsfile.File // nil if directories were named
 }
 
 // skillLine is a skill in the output of skills ls --json and show --json.

@@ -83,7 +83,7 @@ func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent
 func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
 	if c.embedded {
-		c.Print("  %s   # first: this command's server ends with it", c.CommandLine("dev"))
+		c.Print("  %s   # first: this command's server ends with it", c.devLine())
 	}
 	for _, q := range open {
 		c.Print("")

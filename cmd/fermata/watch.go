@@ -140,7 +140,7 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		case handsOff(*o):
 			hint := c.CommandLine("handoff %s --md", o.Session)
 			if c.embedded {
-				hint += " (after fermata dev: this command's server ends with it)"
+				hint += " (after " + c.devLine() + ": this command's server ends with it)"
 			}
 			c.Print("%s", hint)
 		}
@@ -163,9 +163,9 @@ func (r *runner) continuesText(what string) string {
 	case r.worker == nil:
 		return what + " continues by itself: see " + attach
 	case r.server.InProcess():
-		return what + " is not lost: " + r.CommandLine("dev") + " continues it, and " + attach + " then shows it"
+		return what + " is not lost: " + r.devLine() + " continues it, and " + attach + " then shows it"
 	}
-	return what + " is not lost: any worker with its agent continues it (" + r.CommandLine("worker --agents FILE") + "), and " + attach + " then shows it"
+	return what + " is not lost: any worker with its agent continues it (" + r.workerLine() + "), and " + attach + " then shows it"
 }
 
 // jsonLines prints events for programs.

@@ -19,7 +19,6 @@ import (
 const workerPatience = 30 * time.Second
 
 func (c *cli) workerCommand() *cobra.Command {
-	var agents string
 	cmd := &cobra.Command{
 		Use:   "worker --agents FILE",
 		Short: "Run a worker for a Temporal server",
@@ -36,9 +35,9 @@ It gets work when that version is current.`,
   fermata worker --profile prod --deployment agents --build 2026-11-21.1
   FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
 		Args: exactArgs(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	cmd.Flags().StringVar(&c.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	c.policyFlag(cmd)
 	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment (default none)")
 	cmd.Flags().StringVar(&c.host.Build, "build", "", "name of this version, which runs show (default that of this program)")
@@ -46,12 +45,12 @@ It gets work when that version is current.`,
 	return cmd
 }
 
-func (c *cli) work(ctx context.Context, agents string) error {
+func (c *cli) work(ctx context.Context) error {
 	// A build named "(devel)" would be the same for every deploy, and runs would mix.
 	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
 		return agent.Errorf(agent.CodeInvalidInput, "--deployment needs --build: this program has no version of its own, so name each deploy, by a release or a commit")
 	}
-	f, err := agentsFile(ctx, agents)
+	f, err := agentsFile(ctx, c.agents)
 	if err != nil {
 		return err
 	}

@@ -97,9 +97,9 @@ func (c *Connector) Find(ctx context.Context) (*Server, error) {
 	if err == nil && s == nil {
 		dir, _ := c.DataDir() // looked at already
 		if c.Data != "" {
-			return nil, agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, and none runs in the data directory %s: start one with fermata dev --data %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, ShellWord(c.Data))
+			return nil, agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, and none runs in the data directory %s: start one with %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, c.CommandLine("dev"))
 		}
-		err = agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, DefaultAddress)
+		err = agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, DefaultAddress, c.CommandLine("dev"))
 	}
 	return s, err
 }

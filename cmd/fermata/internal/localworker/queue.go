@@ -44,8 +44,8 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 			return err
 		}
 		if len(live) > 0 {
-			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): start fermata dev --agents %s, and let them end or end them with fermata cancel SESSION in another terminal. Or keep this project apart with --data DIR, or with another --task-queue",
-				h.Queue(), other, strings.Join(live, ", "), other)
+			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): start %s, and let them end or end them with %s in another terminal. Or keep this project apart with --data DIR, or with another --task-queue",
+				h.Queue(), other, strings.Join(live, ", "), h.startLine(s, other), h.CommandLine("cancel SESSION"))
 		}
 	}
 	// Written after the checks: the record must not change while other runs are live.
@@ -57,6 +57,16 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 		return agent.Errorf(agent.CodeNotWritten, "the data directory: %w", err)
 	}
 	return nil
+}
+
+// startLine returns the command line that works on the runs of another file's agents. The server of
+// this process ends with it; any other server runs already, and needs a worker.
+func (h *Host) startLine(s *connect.Server, file string) string {
+	verb := "worker"
+	if s.InProcess() {
+		verb = "dev"
+	}
+	return h.CommandLine("%s --agents %s", verb, connect.ShellWord(file))
 }
 
 // A missing record means that nobody has used the queue.
@@ -82,7 +92,7 @@ func (h *Host) SameAgents(s *connect.Server, f *agentsfile.File) error {
 	if other == "" || other == absPath(f) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", h.Queue(), other, absPath(f))
+	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: name its file with --agents %s, use another --task-queue, or stop that worker", h.Queue(), other, absPath(f), connect.ShellWord(other))
 }
 
 // absPath returns the absolute path of an agents file.

@@ -25,7 +25,8 @@ import (
 
 // Options configures a Client; nil means all defaults.
 type Options struct {
-	// TaskQueue is the Temporal task queue for new runs; empty means "fermata".
+	// TaskQueue is the Temporal task queue for new runs. Empty means "fermata"; for Send, Fork and
+	// Retry it means the task queue of the session's last run, if Temporal knows that run.
 	TaskQueue string
 	// Store is the store in which the workers keep transcripts. Transcripts, events,
 	// steps, files, Fork, Retry, Export, Import and Delete need it.
@@ -45,13 +46,14 @@ var ErrNoStore = errors.New("it needs the store that the workers use, and there 
 // Client starts runs, sends verbs to them and reads sessions. It is safe for concurrent
 // use.
 type Client struct {
-	temporal  client.Client
-	taskQueue string
-	log       *store.Log
-	live      live.Source
-	trace     func(context.Context) string
-	gates     updateLimiter
-	histories histories
+	temporal   client.Client
+	taskQueue  string
+	queueGiven bool // the options name the task queue
+	log        *store.Log
+	live       live.Source
+	trace      func(context.Context) string
+	gates      updateLimiter
+	histories  histories
 }
 
 // New returns a client that uses a Temporal client. The caller closes the Temporal
@@ -62,7 +64,7 @@ type Client struct {
 func New(c client.Client, o *Options) *Client {
 	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newUpdateLimiter()}
 	if o != nil && o.TaskQueue != "" {
-		n.taskQueue = o.TaskQueue
+		n.taskQueue, n.queueGiven = o.TaskQueue, true
 	}
 	if o != nil && o.Store != nil {
 		n.log = store.NewLog(o.Store)
@@ -157,7 +159,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		return nil, fmt.Errorf("start refused: %w", err)
 	}
 	start.Input.Parts = slices.Concat(start.Input.Parts, files)
-	return c.begin(ctx, session, start, o.Priority, o.EndWith)
+	return c.begin(ctx, session, start, predecessor{priority: o.Priority, taskQueue: c.taskQueue}, o.EndWith)
 }
 
 // Input returns the workflow's input for a start with these options (docs/wire.md §3), without
@@ -170,32 +172,43 @@ func (o *StartOptions) Input(name, text string) agent.Start {
 	}
 }
 
-// start starts a run that continues another one, with that run's priority.
+// start starts a run that continues another one, with that run's priority and task queue.
 func (c *Client) start(ctx context.Context, session string, start agent.Start, with *EndWith) (*Run, error) {
 	from := session
 	if start.From != nil && start.From.Session != "" {
 		from = start.From.Session
 	}
-	priority, before, err := c.priorityOf(ctx, from)
+	before, err := c.predecessor(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	// After is the id of the same session's last run; a new session has none.
 	if from == session {
-		start.After = before
+		start.After = before.run
 	}
-	return c.begin(ctx, session, start, priority, with)
+	return c.begin(ctx, session, start, before, with)
 }
 
-// priorityOf returns the priority and the id of a session's last run. If Temporal does
-// not know the session, it returns the default priority and no id.
-func (c *Client) priorityOf(ctx context.Context, session string) (_ temporal.Priority, last string, err error) {
+// predecessor is what a new run has of the run that it continues.
+type predecessor struct {
+	run       string // empty if there is none
+	priority  temporal.Priority
+	taskQueue string
+}
+
+// predecessor returns a session's last run. If Temporal does not know the session, it has the default
+// priority, the client's task queue and no id.
+func (c *Client) predecessor(ctx context.Context, session string) (predecessor, error) {
 	info, err := c.last(ctx, session)
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
-		return temporal.Priority{}, "", err
+		return predecessor{}, err
 	}
-	p := info.GetPriority()
-	return temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, info.GetFirstRunId(), nil
+	p, queue := info.GetPriority(), c.taskQueue
+	// The workers of another task queue may not have the agent, or another one of its name.
+	if last := info.GetTaskQueue(); last != "" && !c.queueGiven {
+		queue = last
+	}
+	return predecessor{info.GetFirstRunId(), temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, queue}, nil
 }
 
 // The server's limits of a priority.
@@ -211,16 +224,15 @@ func checkPriority(p temporal.Priority) error {
 	return nil
 }
 
-func (c *Client) begin(ctx context.Context, session string, start agent.Start, priority temporal.Priority, with *EndWith) (*Run, error) {
+func (c *Client) begin(ctx context.Context, session string, start agent.Start, before predecessor, with *EndWith) (*Run, error) {
 	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	if err := checkPriority(priority); err != nil {
+	if err := checkPriority(before.priority); err != nil {
 		return nil, err
 	}
-	o := c.startOptions(session, start)
-	o.Priority = priority
+	o := startOptions(session, before, start)
 	// Otherwise the SDK returns the live run as if it had just started.
 	o.WorkflowIDConflictPolicy, o.WorkflowExecutionErrorWhenAlreadyStarted = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, true
 	if f := start.From; f != nil && f.Retry != "" { // otherwise a run that has completed meanwhile could be retried
@@ -255,8 +267,10 @@ func (c *Client) traced(ctx context.Context, start agent.Start) agent.Start {
 }
 
 // startOptions returns the options of every start.
-func (c *Client) startOptions(session string, start agent.Start) client.StartWorkflowOptions {
-	return signals.StartOptions(session, c.taskQueue, start, time.Now())
+func startOptions(session string, before predecessor, start agent.Start) client.StartWorkflowOptions {
+	o := signals.StartOptions(session, before.taskQueue, start, time.Now())
+	o.Priority = before.priority
+	return o
 }
 
 // check finds, before anything is sent, why the run would refuse the start.

@@ -41,6 +41,7 @@ type fake struct {
 	said    []agent.Command
 	ids     []string // of updates
 	queries []string
+	queue   string // the task queue of the last start
 }
 
 func (f *fake) now(change func()) {
@@ -78,7 +79,8 @@ type begun struct {
 
 func (b begun) GetRunID() string { return b.run }
 
-func (f *fake) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+func (f *fake) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	f.queue = o.TaskQueue
 	run, err := f.begin(args[0].(agent.Start))
 	return begun{run: run}, err
 }

@@ -112,17 +112,16 @@ func (c *Client) signalMessage(ctx context.Context, session string, order agent.
 	if err != nil {
 		return nil, err
 	}
-	priority, before, err := c.priorityOf(ctx, session)
+	before, err := c.predecessor(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	start.After = before
+	start.After = before.run
 	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	o := c.startOptions(session, start)
-	o.Priority = priority
+	o := startOptions(session, before, start)
 	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.VerbSend), order, o, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, start, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -56,6 +57,24 @@ func TestSendBeginsTheNextRun(t *testing.T) {
 	require.Equal(t, want, begun)
 	_, err = New(f, nil).Send(t.Context(), "a/b-1", "go on", nil)
 	require.ErrorIs(t, err, agent.CodeClosed, "nobody but its parent begins a child")
+}
+
+// The next run is where the workers of the last one are, unless the client names a task queue.
+func TestTheNextRunKeepsTheTaskQueue(t *testing.T) {
+	for named, want := range map[string]string{"": "orders", signals.TaskQueue: signals.TaskQueue, "other": "other"} {
+		f := atEnd(t)
+		info, _ := f.describe("a", "")
+		info.TaskQueue = "orders"
+		f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) { return info, nil }
+		f.begin = func(agent.Start) (string, error) { return "02b2", nil }
+		c := New(f, &Options{TaskQueue: named})
+		_, err := c.Send(t.Context(), "a", "go on", nil)
+		require.NoError(t, err)
+		require.Equal(t, want, f.queue)
+		_, err = c.Start(t.Context(), "lead", "go on", &StartOptions{Session: "a"})
+		require.NoError(t, err)
+		require.Equal(t, c.taskQueue, f.queue, "a start names its agent, and not a session's")
+	}
 }
 
 // What a run of the session has taken under an id is not said again in the next run, and

@@ -138,6 +138,7 @@ func (quiet) Break() {}
 
 // openSession finds the session's agent, and shows the state of an existing session.
 func (t *chat) openSession(ctx context.Context) error {
+	t.elsewhere = t.FollowQueue(ctx, t.server, t.session)
 	run, err := t.runs.Get(ctx, t.session)
 	// A new session does not exist on the server until its first message starts a run.
 	if errors.Is(err, agent.CodeNotFound) && t.runner.agent != "" {

@@ -130,6 +130,7 @@ func (a *forkRun) do(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil {
 		return err
 	}
+	a.elsewhere = a.FollowQueue(ctx, a.server, a.session)
 	prepared, err := a.prepareFork(ctx, a.runs)
 	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
 		// The last run has not stored all of its log yet. Only a worker can read the rest.

@@ -133,7 +133,7 @@ data is in the data directory.`,
 	f.StringVar(&c.Address, "address", "", "Temporal server, HOST:PORT")
 	f.StringVar(&c.Namespace, "namespace", "", "Temporal namespace (default \"default\")")
 	f.StringVar(&c.Profile, "profile", "", "profile in temporal.toml")
-	f.StringVar(&c.TaskQueue, "task-queue", "", "task queue of the runs (default \"fermata\"; for lists, emit and --query all)")
+	f.StringVar(&c.TaskQueue, "task-queue", "", "task queue of the runs (default \"fermata\", or where the session of send, fork, retry or chat had its last run; for lists, emit and --query all)")
 	f.StringVar(&c.Data, "data", "", "data directory of the embedded server and the store (default the user's)")
 	f.StringVar(&c.Store, "store", "", "where transcripts are: a folder, postgres://… or s3://… (default \"store\" in the data directory)")
 	f.BoolVar(&c.StoreShared, "store-shared", false, "every worker on every machine sees the store's folder")

@@ -42,6 +42,9 @@ type runner struct {
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
+	// elsewhere says that the session has a task queue of its own, which the user did not name.
+	elsewhere bool
+
 	server   *connect.Server
 	runs     *fermata.Client
 	worker   *localworker.Worker // nil if a worker elsewhere has the run
@@ -339,6 +342,10 @@ func (r *runner) findWorker(ctx context.Context) error {
 			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
 		r.Note("worker %s", strings.Join(names, ", "))
+		// The workers of the session's own task queue have its agent, whatever this directory's file has.
+		if r.elsewhere && r.agents == "" {
+			return nil
+		}
 		// Another worker with a different file would run another agent of this name.
 		return r.host.SameAgents(r.server, r.file)
 	}

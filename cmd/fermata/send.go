@@ -103,6 +103,7 @@ func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client,
 		return nil
 	// There is no run to wait for yet, and maybe never one.
 	case line.Later:
+		c.FollowQueue(ctx, s, session)
 		return c.NoWorker(ctx, s, "; the message is left as a signal: see its outcome with "+c.CommandLine("wait %s", session))
 	}
 	return c.rests(ctx, runs, run)

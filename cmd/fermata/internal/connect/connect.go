@@ -64,6 +64,7 @@ type Connector struct {
 	Meters *sdkmetric.MeterProvider
 
 	openedStore openedStore
+	followed    bool  // the task queue is that of a session
 	storeErr    error // why there is no store; nil if there is one or it was not opened yet
 	brokerConn  brokerConn
 	local       *loopback.Client // reaches the endpoint of another process
@@ -182,7 +183,8 @@ func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, err
 	if err != nil && c.storeErr == nil {
 		return nil, err
 	}
-	o := &fermata.Options{TaskQueue: c.Queue()}
+	// As given: without it, a message or a fork goes where the session's last run was.
+	o := &fermata.Options{TaskQueue: c.TaskQueue}
 	if c.storeErr == nil {
 		o.Store = transcripts
 		c.warnFull(StoreFolders(transcripts)...)
@@ -203,6 +205,22 @@ func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, err
 	return fermata.New(s.Client, o), nil
 }
 
+// FollowQueue makes the task queue that of a session's last run, unless the user named one. It reports
+// whether that is another than the default.
+func (c *Connector) FollowQueue(ctx context.Context, s *Server, session string) bool {
+	if c.TaskQueue != "" {
+		return false
+	}
+	// Without an answer the default stays: what comes next says what is wrong.
+	d, err := s.DescribeWorkflowExecution(ctx, session, "")
+	queue := d.GetWorkflowExecutionInfo().GetTaskQueue()
+	if err != nil || d.GetWorkflowExecutionInfo().GetType().GetName() != signals.WorkflowType || queue == c.Queue() {
+		return false
+	}
+	c.TaskQueue, c.followed = queue, true
+	return true
+}
+
 // WithQueueHint adds to an error about a missing part of a session that the session
 // belongs to another task queue, if it does. The workers there may have another store.
 func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string, err error) error {
@@ -214,8 +232,8 @@ func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string
 	defer cancel()
 	d, lost := s.DescribeWorkflowExecution(ctx, session, "")
 	queue := d.GetWorkflowExecutionInfo().GetTaskQueue()
-	// The same queue explains nothing.
-	if lost != nil || queue == c.Queue() {
+	// The same queue explains nothing, unless only FollowQueue found it.
+	if lost != nil || queue == c.Queue() && !c.followed {
 		return err
 	}
 	where := ""

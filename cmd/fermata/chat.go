@@ -80,6 +80,9 @@ func (r *runner) chat(ctx context.Context) error {
 		if err := agent.CheckName(r.agent); err != nil {
 			return err
 		}
+		if err := r.checkAgent(r.file, r.agent); err != nil {
+			return err
+		}
 	}
 	// Version 7 ids sort by time, so listings show the latest session last.
 	r.session = cmp.Or(r.session, uuid.Must(uuid.NewV7()).String())

@@ -131,6 +131,11 @@ func (a *forkRun) do(ctx context.Context) error {
 		return err
 	}
 	a.elsewhere = a.FollowQueue(ctx, a.server, a.session)
+	if a.options.Agent != "" {
+		if err := a.checkAgent(a.file, a.options.Agent); err != nil {
+			return err
+		}
+	}
 	prepared, err := a.prepareFork(ctx, a.runs)
 	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
 		// The last run has not stored all of its log yet. Only a worker can read the rest.

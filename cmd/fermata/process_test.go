@@ -213,9 +213,26 @@ func (b *bench) otherAgents(t *testing.T) {
 	require.Contains(t, r.err, "\nworker ")
 	r = b.run("run", "tracker", "What is ticket 7?") // its MCP server lives as long as the worker
 	require.Zero(t, r.exit, r.err)
-	r = b.run("run", "nobody", "x", "--json")
+	// An agent that the file lacks is refused, and gets no session.
+	r = b.run("run", "slow", "x", "--session", "s-2")
+	require.Zero(t, r.exit, r.err)
+	for _, args := range [][]string{{"run", "slwo", "x"}, {"run", "slwo", "x", "--detach"}, {"chat", "slwo"}, {"fork", "--agent", "slwo", "--message", "x"}} {
+		r = b.run(append(args, "--session", "s-2")...)
+		if args[0] == "fork" {
+			r = b.run(append(args, "s-2")...)
+		}
+		require.Equal(t, 2, r.exit, "%s: %s", args, r.err)
+		require.Contains(t, r.err, `[unknown_agent] fermata.yaml has no agent "slwo"; it has reader, sorter, short, slow, tracker, claude; did you mean "slow"?`)
+	}
+	r = b.run("send", "s-2", "x", "--agent", "slwo")
+	require.Equal(t, 2, r.exit, r.err)
+	require.Equal(t, 1, strings.Count(b.run("runs", "s-2").out, "slow"), "nothing began")
+	r = b.elsewhere().run("run", "nobody", "x", "--json") // without the file the worker refuses
 	require.Equal(t, 2, r.exit, r.err)
 	require.Equal(t, string(agent.CodeUnknownAgent), lastLine[agent.Outcome](t, r.out).Reason)
+	r = b.run("run", "nobody", "x", "--detach", "--task-queue", "other")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, `fermata: warning: fermata.yaml has no agent "nobody"`)
 	r = b.run("run", "reader", "x", "--model", "script:slow.yaml")
 	require.Equal(t, 2, r.exit, r.err)
 	r = b.run("dev")

@@ -186,11 +186,14 @@ func (r *runner) check(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// Another process runs a detached run, so this directory's file means nothing for it.
+	// Another process runs a detached run, so this directory's file only says which agents there are.
 	if r.detach && r.agents == "" {
-		return nil
+		return r.checkAgentHere(ctx, r.agent)
 	}
 	if r.file, err = agentsFile(ctx, r.agents); err != nil {
+		return err
+	}
+	if err := r.checkAgent(r.file, r.agent); err != nil {
 		return err
 	}
 	if err := r.needsTask(); err != nil {

@@ -90,6 +90,13 @@ type sentLine struct {
 }
 
 func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
+	if o.Agent != "" {
+		// The session's own task queue has workers with another file.
+		c.FollowQueue(ctx, s, session)
+		if err := c.checkAgentHere(ctx, o.Agent); err != nil {
+			return err
+		}
+	}
 	line, run, err := c.deliver(ctx, runs, session, text, o)
 	if err != nil {
 		return startHint(err, o.Agent)

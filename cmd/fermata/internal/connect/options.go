@@ -55,6 +55,12 @@ func (c *Connector) clientOptions() (o client.Options, named bool, err error) {
 	return o, named, nil
 }
 
+// Named reports whether flags, environment or profile say where the server is.
+func (c *Connector) Named() (bool, error) {
+	_, named, err := c.clientOptions()
+	return named, err
+}
+
 // ClientProfile returns the profile that flags and environment name. Values of the
 // environment override it.
 func (c *Connector) ClientProfile() (*envconfig.ClientConfigProfile, error) {

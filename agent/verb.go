@@ -237,8 +237,11 @@ const (
 
 // RefusedVerb is a signal that was refused. Its sender gets no answer (docs/wire.md §1).
 type RefusedVerb struct {
-	Verb  string    `json:"verb"`
-	How   string    `json:"how"` // signal
+	Verb string `json:"verb"`
+	How  string `json:"how"` // signal
+	// By is who sent it, as far as they said; not authenticated, and at most 256 bytes. It is empty if the
+	// payload is refused.
+	By    string    `json:"by,omitempty"`
 	At    time.Time `json:"at"`
 	Error *Error    `json:"error"`
 }

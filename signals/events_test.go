@@ -93,7 +93,7 @@ func recorded() []agent.Event {
 			Model:   "openai/gpt-5-mini", Usage: usage, Cost: 2_100,
 		}},
 		{Type: agent.EventStateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
-		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.CodeInvalidInput, Message: "no verb of that name is known"}}},
+		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "pause", How: "signal", By: "ana@acme.com", At: at, Error: &agent.Error{Code: agent.CodeStale, Message: "pause refused: it is for run 01a0; the session's live run is 01a1"}}},
 	}...)
 }
 

@@ -80,6 +80,27 @@ func TestWhatIsDisarmed(t *testing.T) {
 	}
 }
 
+// A refused signal has the by of its payload, if that could be read.
+func TestARefusedSignalSaysWhoSentIt(t *testing.T) {
+	b := setup(t, agent.Definition{}, testsuite.NewScript())
+	b.after(time.Hour, func() {
+		b.signal("emit", `{"by":"ana","topic":"orders.paid"}`)
+		b.signal("emit", `{"topic":"orders.paid"}`)
+		b.signal("pause", `{"by":"bo","reson":"lunch"}`)
+		b.signal("interupt", `{"by":"bo"}`)
+	})
+	b.after(2*time.Hour, func() {
+		var by []string
+		for _, r := range b.status(t).Refused {
+			by = append(by, r.Verb+" by "+r.By)
+		}
+		require.Equal(t, []string{"emit by ana", "emit by ", "pause by ", "interupt by "}, by)
+		b.signal("cancel", `{"by":"ana"}`)
+	})
+	o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(72 * time.Hour)}})
+	require.Equal(t, []any{agent.StatusCancelled, "ana"}, []any{o.Status, o.By})
+}
+
 // A time that has come may fail or cancel the run (HL-75).
 func TestParksThatEndRuns(t *testing.T) {
 	for on, want := range map[agent.OnTimeout]agent.Status{agent.OnTimeoutFail: agent.StatusFailed, agent.OnTimeoutCancel: agent.StatusCancelled} {

@@ -133,7 +133,7 @@ func (r *run) orderChild(ctx workflow.Context, e loop.OrderChild) {
 func (r *run) forward(ctx workflow.Context, e loop.ForwardCommand) {
 	r.sendSignal(ctx, e.Session, string(e.Command.Verb()), e.Command, func(err error) {
 		if err != nil {
-			r.stepLive(loop.CommandRefused{Verb: string(e.Command.Verb()), Err: agent.Errorf(agent.CodeStale, "%s could not be passed on to %s: %w", e.Command.Verb(), e.Session, err)})
+			r.stepLive(loop.CommandRefused{Verb: string(e.Command.Verb()), By: e.Command.Header().By, Err: agent.Errorf(agent.CodeStale, "%s could not be passed on to %s: %w", e.Command.Verb(), e.Session, err)})
 		}
 	})
 }

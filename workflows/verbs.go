@@ -248,7 +248,11 @@ func (r *run) takeSignals() {
 		if in != nil && bad.Code == agent.CodeStale && between {
 			continue // runs repeat what they send; a duplicate is no refusal to show
 		}
-		r.stepInput(loop.CommandRefused{Verb: s.name, Err: bad})
+		refused := loop.CommandRefused{Verb: s.name, Err: bad}
+		if said, ok := in.(loop.CommandReceived); ok {
+			refused.By = said.Command.Header().By
+		}
+		r.stepInput(refused)
 	}
 }
 

@@ -211,7 +211,7 @@ func (c *cli) showText(v *shown) {
 		row("denied", "%s at %s by the hook %s: %s", d.Suspension, d.At.Local().Format(time.DateTime), untrusted.Name(d.Hook), untrusted.Line(d.Reason, 200))
 	}
 	for _, r := range v.Refused {
-		row("refused", "%s at %s: %s", untrusted.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), untrusted.Line(r.Error.Error(), 200))
+		row("refused", "%s%s at %s: %s", untrusted.Line(r.Verb, 60), render.By(r.By), r.At.Local().Format(time.DateTime), untrusted.Line(r.Error.Error(), 200))
 	}
 	t.Flush()
 	c.showAsked(v)

@@ -66,12 +66,13 @@ func TestHoldAndResume(t *testing.T) {
 func (s *stage) shows(run *fermata.Run) {
 	s.t.Helper()
 	require.NoError(s.t, s.temporal.SignalWorkflow(s.t.Context(), run.Session, "", "interupt", json.RawMessage(`{}`)))
+	require.NoError(s.t, s.temporal.SignalWorkflow(s.t.Context(), run.Session, "", "answer", json.RawMessage(`{"by":"carl","request":"q-9","text":"yes"}`)))
 	r := s.run("send", run.Session, "Are you there?")
 	require.Zero(s.t, r.exit, r.err)
 	require.Equal(s.t, run.Session+": run "+run.ID+" has it\n", r.out)
 	r = s.run("show", run.Session)
 	require.Zero(s.t, r.exit, r.err)
-	for _, want := range []string{`waits +s-1, held since`, `hold +held by bo \(interrupt\): now, for`, `queued +1 message\n`, `message .*Are you there\?\n`, `refused +interupt at .*interupt refused: no verb of that name`} {
+	for _, want := range []string{`waits +s-1, held since`, `hold +held by bo \(interrupt\): now, for`, `queued +1 message\n`, `message .*Are you there\?\n`, `refused +interupt at .*interupt refused: no verb of that name`, `refused +answer by carl at `} {
 		require.Regexp(s.t, want, r.out)
 	}
 	r = s.run("wait", run.Session)

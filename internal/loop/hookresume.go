@@ -94,5 +94,5 @@ func (s *step) refuseResume(p PendingResume, err *agent.Error) {
 		s.do(Acknowledge{For: p.ID, Err: &e})
 		return
 	}
-	s.showRefused(string(agent.VerbResume), e)
+	s.showRefused(string(agent.VerbResume), p.Command.By, e)
 }

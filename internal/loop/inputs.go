@@ -236,6 +236,7 @@ type (
 	// child. Its sender gets no answer, so the machine records it.
 	CommandRefused struct {
 		Verb string
+		By   string // empty if the payload can't be read
 		Err  *agent.Error
 	}
 	// ChildStarted means that a child has started with the run id Run, or says why it could not

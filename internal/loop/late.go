@@ -157,15 +157,15 @@ func (s *step) lateAnswer(d decision, refusal error) error {
 	if !s.isFlow() && s.Late.addNote(r.lateNote(d, text, s.now())) {
 		e.Message += ", and the model's next request mentions it"
 	}
-	s.refuseAnyway(e)
+	s.refuseAnyway(d.by, e)
 	return nil
 }
 
 // refuseAnyway answers the verb of this step with a refusal, although the step changes the state. The
 // answer is not remembered: the same id may be used again, as after any refusal.
-func (s *step) refuseAnyway(e agent.Error) {
+func (s *step) refuseAnyway(by string, e agent.Error) {
 	if s.bySignal {
-		s.showRefused(string(s.verb), e)
+		s.showRefused(string(s.verb), by, e)
 	} else {
 		s.do(Acknowledge{Err: &e})
 	}

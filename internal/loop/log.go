@@ -142,7 +142,7 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	case e.Resumed != nil:
 		n += jsonLen(e.Resumed.By) + jsonLen(e.Resumed.Event)
 	case e.Refusal != nil:
-		n += maxRefusal + 2*maxName + jsonLen(e.Refusal.Error.Session)
+		n += maxRefusal + 2*maxName + jsonLen(e.Refusal.By) + jsonLen(e.Refusal.Error.Session)
 	case e.Suspension != nil && len(e.Suspension.Requests) == 0:
 		n += maxReason
 		for _, h := range e.Suspension.Holds {

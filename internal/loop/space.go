@@ -23,14 +23,14 @@ import (
 // It never depends on what an encoder writes. The runtime's own words count as frames: else
 // a new wording would refuse something else in a replay.
 const (
-	maxState = 1904 << 10
+	maxState = 1908 << 10
 
 	waitShare      = 732 << 10 // what waits for somebody: see space
 	childShare     = 208 << 10 // Children
 	ledgerShare    = 324 << 10 // Ledger: an account for each of maxWorking
 	verbShare      = 136 << 10 // Verbs.Processed and Verbs.UsedTokens
 	usedTokenShare = 20 << 10  // Verbs.UsedTokens: maxUsedTokens of 48 bytes
-	refuseShare    = 16 << 10  // Verbs.Refused
+	refuseShare    = 20 << 10  // Verbs.Refused
 	fixedShare     = 80 << 10  // parts with few and short values: Holds, Suspensions, Origin, Budget, counts of tools
 	specShare      = 96 << 10  // Spec and Parent
 	receiptShare   = 112 << 10 // Messages.Receipts

@@ -177,7 +177,7 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 		p.settles()
 	}
 	for range 10 {
-		p.must(CommandRefused{Verb: times(1000), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512), Session: p.state.Session, Run: p.state.Run}})
+		p.must(CommandRefused{Verb: times(1000), By: times(256), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512), Session: p.state.Session, Run: p.state.Run}})
 	}
 	p.fill()
 	p.must(CommandReceived{ID: p.id(), Command: agent.PauseCommand{CommandHeader: agent.CommandHeader{By: times(256)}, Reason: times(60_000)}})
@@ -235,7 +235,7 @@ func (p *stuffed) carry(t *testing.T) {
 	p.must(TimerFired{})
 	require.Equal(t, RunContinuing, p.state.Phase)
 	for range 20 {
-		p.must(CommandRefused{Verb: times(1000), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512)}})
+		p.must(CommandRefused{Verb: times(1000), By: times(256), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512)}})
 	}
 	p.settles()
 	require.True(t, p.state.Log.FinalSealDone)
@@ -246,7 +246,7 @@ func (p *stuffed) carry(t *testing.T) {
 		share int
 	}{
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Emitted, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
-		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
+		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "refused verbs": {s.Verbs.Refused, refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
 		"artifacts": {s.Artifacts.List, artifactShare}, "children's artifacts": {s.Artifacts.Children, artifactShare},
 		"log": {s.Log, alongShare}, "decided": {[]any{s.Requests.Decided, s.Late}, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
@@ -316,7 +316,7 @@ func (p *stuffed) anything(t *rapid.T) {
 	case 3:
 		said(agent.ResumeCommand{CommandHeader: order, Message: size(400_000)})
 	case 4:
-		_ = p.try(CommandRefused{Verb: size(1000), Err: agent.Errorf(agent.CodeInvalidInput, "%s", size(10_000))})
+		_ = p.try(CommandRefused{Verb: size(1000), By: size(256), Err: agent.Errorf(agent.CodeInvalidInput, "%s", size(10_000))})
 	case 5, 6:
 		for _, o := range slices.Clone(s.Requests.Open) {
 			switch rapid.IntRange(0, 3).Draw(t, "answer") {

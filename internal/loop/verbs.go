@@ -47,7 +47,7 @@ const (
 	maxUsedTokens = 400
 	maxRefused    = 8
 	maxRefusal    = 1 << 10 // the reason's length in JSON
-	maxName       = 256     // the lengths in JSON of the field and of the verb
+	maxName       = 256     // the lengths in JSON of the field, of the verb and of who sent it
 )
 
 func (v Verbs) clone() Verbs {
@@ -338,14 +338,14 @@ func (s *step) already() error { s.verbEffect = agent.EffectAlready; return nil 
 
 // refusedVerb records a verb that came as a signal and was refused.
 func (s *step) refusedVerb(in CommandRefused) error {
-	s.showRefused(in.Verb, *in.Err)
+	s.showRefused(in.Verb, in.By, *in.Err)
 	return nil
 }
 
 // showRefused shows in status and log that a signal was refused.
-func (s *step) showRefused(verb string, why agent.Error) {
+func (s *step) showRefused(verb, by string, why agent.Error) {
 	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
-	r := agent.RefusedVerb{Verb: fit(verb, maxName), How: "signal", At: s.now(), Error: &why}
+	r := agent.RefusedVerb{Verb: fit(verb, maxName), How: "signal", By: fit(by, maxName), At: s.now(), Error: &why}
 	s.Verbs.refused(r)
 	if s.Phase != RunEnded { // the log is complete by then, so only the status shows it
 		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})

@@ -165,3 +165,25 @@ func TestTheLogSaysWhoRemovedAHold(t *testing.T) {
 	require.Equal(t, []string{"ana", "bo"}, []string{last.Hold.By, last.Hold.RemovedBy})
 	require.Equal(t, agent.StatusRunning, p.state.Status())
 }
+
+// A refused signal says who sent it, also if it is refused after others were asked, and not at any length.
+func TestARefusedSignalSaysWhoSentIt(t *testing.T) {
+	p := played(t, "begin go", "opened {}")
+	p.step(CommandRefused{Verb: "pause", By: "ana", Err: agent.Errorf(agent.CodeStale, "no")})
+	p.step(CommandRefused{Verb: "pause", By: strings.Repeat("\x00", 256), Err: agent.Errorf(agent.CodeStale, "no")})
+	require.Equal(t, "ana", p.state.Verbs.Refused[0].By)
+	require.LessOrEqual(t, jsonLen(p.state.Verbs.Refused[1].By), maxName)
+	last := p.state.Log.Tail[len(p.state.Log.Tail)-2]
+	require.Equal(t, []any{agent.EventVerbRefused, "ana"}, []any{last.Type, last.Refusal.By})
+	with, _ := lineJSONLen(last)
+	last.Refusal.By = ""
+	without, _ := lineJSONLen(last)
+	require.Equal(t, len("ana"), with-without)
+
+	p = played(t, "begin go", `opened {"answer_timeouts":{"deadline":"1h","default":"Oslo"},"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed", "after 1h", "timer", `answer {"request":"q-1","text":"Rome","by":"ana"}`)
+	require.Equal(t, "ana", p.state.Verbs.Refused[0].By, "a late answer")
+
+	p = played(t, "begin go", `opened {"toolset":[{"name":"add"}],"hooks":{"before_resume":{"checks":[{"name":"gate","tool":"may_go"}]}}}`, "interrupt {}", "calls add {}", "sealed", `resume {"by":"ana"}`)
+	p.step(ToolReturned{Result: agent.ToolResult{Call: p.state.SuspensionHooks.Current.Call, Tool: "may_go", Status: agent.CallFailed, Text: "no network"}})
+	require.Equal(t, "ana", p.state.Verbs.Refused[0].By, "a resume that a hook refuses")
+}

@@ -182,7 +182,7 @@ func (a *auditor) Event(s observe.RunEvent) error {
 		}
 	case agent.EventVerbRefused:
 		if r := at.Refusal; r != nil && r.Error != nil {
-			e.What, e.Code = r.Verb, r.Error.Code
+			e.What, e.By, e.Code = r.Verb, r.By, r.Error.Code
 		}
 	// Other events change nothing that the audit is about.
 	default:

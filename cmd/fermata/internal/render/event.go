@@ -70,9 +70,17 @@ func whatElse(e agent.Event) string {
 	case e.Migrated != nil:
 		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
 	case e.Refusal != nil && e.Refusal.Error != nil:
-		return e.Refusal.Error.Message
+		return refused(*e.Refusal)
 	}
 	return string(e.Extended)
+}
+
+// refused says why a signal was refused, and who sent it.
+func refused(r agent.RefusedVerb) string {
+	if r.By == "" {
+		return r.Error.Message
+	}
+	return "sent" + By(r.By) + ": " + r.Error.Message // first: the message may say anything
 }
 
 // Words joins words with spaces.

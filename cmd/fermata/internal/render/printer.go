@@ -127,7 +127,7 @@ func (t *Printer) aside(e agent.Event) {
 		t.note("  saved %s", Artifact(e.Artifact))
 	case agent.EventVerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
-			t.note("%s", untrusted.Line(r.Error.Message, maxAsked))
+			t.note("%s", untrusted.Line(refused(*r), maxAsked))
 		}
 	default:
 		t.policy(e)

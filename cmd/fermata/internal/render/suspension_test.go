@@ -96,6 +96,8 @@ func TestAnEventsLineSaysWho(t *testing.T) {
 	for want, e := range map[string]agent.Event{
 		"h-1 held by ana (pause): removed by bo":                      {Type: agent.EventHoldAdded, Hold: &held},
 		"h-1 removed by carl, was held by ana (pause): removed by bo": {Type: agent.EventHoldRemoved, Hold: &removed},
+		"sent by bo: pause refused: no":                               {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{By: "bo", Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
+		"pause refused: no":                                           {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
 	} {
 		require.Equal(t, want, render.Event(e))
 	}

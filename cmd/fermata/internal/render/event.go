@@ -94,10 +94,18 @@ func whatIsSaid(m agent.Message) string {
 		case p.Call != nil:
 			text += " → " + untrusted.Name(p.Call.Tool) + " " + Arguments(*p.Call)
 		case p.Result != nil:
-			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text) + filesIn(p.Result.Files)
+			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), came(*p.Result), p.Result.Text) + filesIn(p.Result.Files)
 		}
 	}
 	return text
+}
+
+// came says how a result came: "ok", or "ok, partial" if the call was interrupted.
+func came(r agent.ToolResult) string {
+	if r.Partial {
+		return string(r.Status) + ", partial"
+	}
+	return string(r.Status)
 }
 
 // Artifact names a version of an artifact.

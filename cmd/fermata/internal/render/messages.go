@@ -53,7 +53,7 @@ func Message(m agent.Message) untrusted.Block {
 		case p.Call != nil:
 			say("[call %s] %s\n%s", untrusted.Name(p.Call.ID), untrusted.Name(p.Call.Tool), calledWith(*p.Call))
 		case p.Result != nil:
-			say("[result %s, %s]\n%s", untrusted.Name(p.Result.Call), p.Result.Status, untrusted.Margin(p.Result.Text))
+			say("[result %s, %s]\n%s", untrusted.Name(p.Result.Call), came(*p.Result), untrusted.Margin(p.Result.Text))
 			for _, f := range p.Result.Files {
 				file(f)
 			}

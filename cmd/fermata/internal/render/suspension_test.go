@@ -102,3 +102,15 @@ func TestAnEventsLineSaysWho(t *testing.T) {
 		require.Equal(t, want, render.Event(e))
 	}
 }
+
+// A result of a call that was interrupted is shown as partial, in the line of its event and in a transcript.
+func TestAPartialResultIsShown(t *testing.T) {
+	m := agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
+		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "fetch", Status: agent.CallOK, Text: "3 of 7 files"}},
+		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.2", Tool: "fetch", Status: agent.CallOK, Text: "4 of 7 files", Partial: true}},
+	}}
+	require.Contains(t, render.Event(agent.Event{Type: agent.EventMessage, Message: &m}), "fetch ok: 3 of 7 files fetch ok, partial: 4 of 7 files")
+	shown := string(render.Message(m))
+	require.Contains(t, shown, "[result t1.1, ok]\n")
+	require.Contains(t, shown, "[result t1.2, ok, partial]\n")
+}

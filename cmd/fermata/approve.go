@@ -16,7 +16,7 @@ func (c *cli) approveCommand() *cobra.Command {
   fermata approve invoice-118 --request q-7 --edit '{"amount_eur":80}'
   fermata approve invoice-118 --request q-7 --always --by ana@acme.com --token-file token`)
 	f := cmd.Flags()
-	f.StringVar(&d.edit, "edit", "", "make the call with these arguments instead, as JSON")
+	f.StringVar(&d.edit, "edit", "", "make the call with these arguments instead, as JSON; it is not made if they do not fit the tool")
 	f.BoolVar(&d.always, "always", false, "also approve all further calls of this tool in this run")
 	f.StringVar(&d.note, "note", "", "a note that is recorded with the approval")
 	return cmd

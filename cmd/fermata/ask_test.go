@@ -303,3 +303,18 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	d.sees("q-1 answered by bo")
 	d.ends(0)
 }
+
+// Nobody knows yet whether arguments fit the tool when they are sent.
+func TestAnEditIsNotCalledApproved(t *testing.T) {
+	s := scripted(t, role{
+		agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}},
+		[]testsuite.Reply{calls("pay", map[string]any{"eur": 800}), {Text: "Well."}},
+	}).works(pay())
+	run := s.begin("a", "payer", nil)
+	s.rests(run)
+	r := s.run("approve", run.Session, "--request", "q-1", "--edit", `{"eur":"much"}`, "--wait")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, run.Session+": q-1 has other arguments, and the call is made if they fit the tool, it is running\n")
+	require.NotContains(t, r.out, "q-1 approved")
+	require.Contains(t, s.run("transcript", run.Session).out, "do not fit the tool")
+}

@@ -190,6 +190,9 @@ func (d *decider) decideAndPrint(ctx context.Context, runs *fermata.Client, q ag
 	}
 	what := "answered"
 	switch {
+	// The run checks them when it makes the call, so nobody knows yet whether it does.
+	case given.Approve != nil && len(given.Approve.Arguments) > 0:
+		what = "has other arguments, and the call is made if they fit the tool"
 	case given.Approve != nil:
 		what = "approved"
 	case given.Reject != nil:

@@ -114,8 +114,11 @@ func usage(cmd *cobra.Command, err error) error {
 	// cobra's message may have several lines.
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if parts := badFlag.FindStringSubmatch(text); parts != nil {
+		tooLarge := strings.HasSuffix(text, "value out of range")
 		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
-		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
+		if tooLarge {
+			text += ": it is too large"
+		} else if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
 			text += ": use " + kind
 		}
 	}

@@ -43,16 +43,12 @@ work is done twice. --move cancels it as soon as the file is on the disk.`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.session = args[0]
-			// Zero would mean the default of 24 hours, which is not what the user typed.
-			if cmd.Flags().Changed("for") && o.lasts == 0 {
-				return agent.Errorf(agent.CodeInvalidInput, "--for 0s leaves no time to import the file; --no-expiry sets none")
-			}
 			return c.export(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not exist; - is standard output")
-	f.Var(days{&o.lasts}, "for", "how long the file can be imported (default 24h)")
+	f.Var(days{&o.lasts}, "for", "how long the file can be imported (default 24h; --no-expiry sets no end)")
 	f.BoolVar(&o.forever, "no-expiry", false, "the file can be imported at any time")
 	f.BoolVar(&o.move, "move", false, "cancel the session here when the file is written")
 	c.jsonFlag(cmd, "print the file's contents in short as one line of JSON")

@@ -26,12 +26,17 @@ import (
 func checkGiven(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		d, other := flags.GetDuration(f.Name)
+		if inDays, ok := f.Value.(days); ok { // GetDuration reads no days
+			d, other = *inDays.to, nil
+		}
 		switch {
 		case err != nil:
-		case f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "reason" && f.Name != "by":
+		case f.Value.Type() == "string" && strings.TrimSpace(f.Value.String()) == "" && f.Name != "reason" && f.Name != "by":
 			err = agent.Errorf(agent.CodeInvalidInput, "--%s is blank; leave it out instead", f.Name)
 		case other == nil && d <= 0:
 			err = agent.Errorf(agent.CodeInvalidInput, "--%s must be positive, not %s: %s", f.Name, d, f.Usage)
+		case f.Name == "priority" && f.Value.String() == "0":
+			err = badPriority(0)
 		}
 	})
 	return err

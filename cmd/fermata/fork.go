@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,6 +78,9 @@ func (a *forkRun) flags(cmd *cobra.Command) {
 
 func (a *forkRun) args(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 {
+		if strings.TrimSpace(args[1]) == "" {
+			return errors.New("the checkpoint is blank; leave it out for the newest one")
+		}
 		a.options.Checkpoint = args[1]
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,12 +94,29 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if err == nil {
 		err = c.Out.Failed()
 	}
-	status := c.end(ctx, err)
+	status := c.end(ctx, c.storeMissing(err))
 	// The error line itself may be what could not be written.
 	if lost := c.Out.Failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
 		c.fail(render.Faults(lost)[0])
 	}
 	return status
+}
+
+// storeMissing says in words of this command where no store is.
+func (c *cli) storeMissing(err error) error {
+	// By its text: an error that joins several causes keeps only that.
+	if err == nil || !strings.Contains(err.Error(), fermata.ErrNoStore.Error()) {
+		return err
+	}
+	place, lost := c.StorePlace()
+	if lost != nil {
+		return lost
+	}
+	text := strings.ReplaceAll(err.Error(), fermata.ErrNoStore.Error(), "it needs the store that the workers use")
+	if folder := connect.FolderOf(place); folder != "" { // a URL may have a password
+		text += ", and there is none in " + folder
+	}
+	return agent.Errorf(agent.CodeOf(err), "%s: name it with --store or --data", text)
 }
 
 func (c *cli) root() *cobra.Command {

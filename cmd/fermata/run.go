@@ -238,6 +238,10 @@ func (r *runner) needsTask() error {
 // maxPriority is the last of Temporal's priorities; a server may have more.
 const maxPriority = 5
 
+func badPriority(p int) error {
+	return agent.Errorf(agent.CodeInvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
+}
+
 // startOptions reads the options of the start from the flags.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	o.Session, o.By, o.Carry, o.Priority = r.session, env.User(), agent.Carry(r.carry), r.priority
@@ -247,9 +251,9 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	default:
 		return o, agent.Errorf(agent.CodeInvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
 	}
-	// Zero is the server's default, so the flag's zero value passes.
+	// Zero is the flag that was left out: checkGiven refuses it as a value.
 	if p := r.priority.PriorityKey; p < 0 || p > maxPriority {
-		return o, agent.Errorf(agent.CodeInvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
+		return o, badPriority(p)
 	}
 	if o.Files, err = fileInputs(r.shown); err != nil {
 		return o, err

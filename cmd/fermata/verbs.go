@@ -69,7 +69,7 @@ func (h *verbRun) check(several bool) error {
 	const least, most, mostGrace = 2 * time.Second, time.Hour, time.Minute
 	switch {
 	case h.grace < 0 || h.grace > mostGrace:
-		return agent.Errorf(agent.CodeInvalidInput, "--grace is %s; it may be 0s to %s", h.grace, mostGrace)
+		return agent.Errorf(agent.CodeInvalidInput, "--grace is %s; it may be at most %s", h.grace, mostGrace)
 	case h.deadline != 0 && (h.deadline < least || h.deadline > most):
 		return agent.Errorf(agent.CodeInvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
 	case several && h.tokenFile != "":

@@ -29,6 +29,9 @@ type Definition struct {
 	// server. The runtime itself has the tools ask_user, await_resumption,
 	// wait_for_user, report_progress, save_artifact, todo and memory.
 	Tools []string `json:"tools,omitempty"`
+	// AwaitResumption says whether the model has the tool await_resumption, with which it suspends
+	// its own run; nil means yes if the agent can take a second turn and no check asks it.
+	AwaitResumption *bool `json:"await_resumption,omitempty"`
 	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
 	// model knows their names and descriptions, and loads one with the tool skill.
 	Skills []string `json:"skills,omitempty"`
@@ -361,6 +364,7 @@ func (d Definition) WithDefaults() Definition {
 	if d.Completion == "" {
 		d.Completion = CompletionNatural
 	}
+	d.offerAwaitResumption()
 	// As a rule, because the loop knows only rules. Clip, so that the append can't write
 	// into the caller's array.
 	if d.Default == RulingAsk || d.Default == RulingDeny {

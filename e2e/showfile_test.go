@@ -37,7 +37,7 @@ func TestAFileIsShownOnceMore(t *testing.T) {
 	}
 	shown("again")
 	asked := script.Requests()
-	require.Len(t, asked[0].Tools, 1)
+	require.Len(t, asked[0].Tools, 2, "plot and await_resumption")
 	require.Empty(t, asked[2].Files, "it begins from the summary")
 	raw, err := json.Marshal(s.history(t, run.Session, run.ID))
 	require.NoError(t, err)

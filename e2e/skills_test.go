@@ -93,7 +93,7 @@ func TestSkillsOverBuildsRunsAndForks(t *testing.T) {
 	require.Contains(t, asked.Instructions, "> pdf: Extract text from PDF documents.")
 	require.Contains(t, asked.Instructions, "The old words of ship.")
 	require.NotContains(t, asked.Instructions, "words of pdf")
-	require.Equal(t, []string{"deploy", "ask_user", "skill"}, offered(asked))
+	require.Equal(t, []string{"deploy", "ask_user", "await_resumption", "skill"}, offered(asked))
 	first.Stop()
 
 	s.skilled(t, script, shipping(t, "new"))

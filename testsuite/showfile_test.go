@@ -30,14 +30,14 @@ func TestAFileOfAConversationThatWasSummedUp(t *testing.T) {
 		said := words(req.Messages)
 		require.Contains(t, said, "["+chart+" (application/pdf, 8 bytes)]")
 		if !strings.Contains(said, "[Files of the conversation before") {
-			require.Len(t, req.Tools, 1)
+			require.Len(t, req.Tools, 2)
 			require.Len(t, req.Files, 1)
 			continue
 		}
 		named = true
 		wrong = wrong || strings.Contains(said, `there is no file "x.png"; there are: page.md#`)
-		require.Len(t, req.Tools, 2, "also where a further summary is asked for: the tools come first in a provider's cache")
-		require.Equal(t, agent.ShowFileTool, req.Tools[1].Name)
+		require.Len(t, req.Tools, 3, "also where a further summary is asked for: the tools come first in a provider's cache")
+		require.Equal(t, agent.ShowFileTool, req.Tools[2].Name)
 		for _, m := range req.Messages {
 			for _, p := range m.Parts {
 				if p.Result != nil && len(p.Result.Files) > 0 {

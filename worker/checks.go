@@ -39,6 +39,26 @@ func addChecks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	return faults
 }
 
+// askedByChecks returns the names of the agents that checks ask.
+func (o *Options) askedByChecks() (names []string) {
+	for _, def := range o.Agents { // flows have no checks
+		for _, k := range def.Checks() {
+			names = append(names, k.Agent) // empty for other kinds of checks
+		}
+	}
+	return names
+}
+
+// withoutParking turns the tool await_resumption off for an agent that a check asks, unless
+// its author asks for the tool. No timeout bounds such a check, so a park would suspend
+// the run that is checked until somebody resumes it.
+func withoutParking(def agent.Definition, asked []string) agent.Definition {
+	if def.AwaitResumption == nil && slices.Contains(asked, def.Name) && !slices.Contains(def.Tools, agent.AwaitResumptionTool) {
+		def.AwaitResumption = new(bool)
+	}
+	return def
+}
+
 // checkCompactor checks the tool of a custom compaction: the runtime itself calls it, with what models
 // and tools have said.
 func checkCompactor(spec agent.Spec, d *activities.Activities) error {

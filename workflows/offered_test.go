@@ -13,18 +13,19 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// A model is offered what its agent names, each tool once: a way to park where it
-// may, and to look after the agents below where it shall (HL-18, HL-83, HL-87).
+// A model is offered each tool once: a way to park unless that is turned off, and to look after
+// the agents below where it shall (HL-17, HL-18, HL-83, HL-87).
 func TestToolsThatAreOffered(t *testing.T) {
-	below := []agent.SubAgent{{Agent: "scout"}}
+	below, off := []agent.SubAgent{{Agent: "scout"}}, false
 	for name, c := range map[string]struct {
 		def  agent.Definition
 		want []string
 	}{
 		"nothing":           {agent.Definition{}, nil},
 		"may park":          {agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, []string{"await_resumption"}},
-		"gives work":        {agent.Definition{Agents: below}, []string{"subagent__scout"}},
-		"looks after it":    {agent.Definition{Agents: below, Lifecycle: true}, []string{"subagent__scout", "subagent_list", "subagent_wait", "subagent_pause", "subagent_resume", "subagent_stop"}},
+		"gives work":        {agent.Definition{Agents: below}, []string{"await_resumption", "subagent__scout"}},
+		"may not park":      {agent.Definition{Agents: below, AwaitResumption: &off}, []string{"subagent__scout"}},
+		"looks after it":    {agent.Definition{Agents: below, Lifecycle: true, AwaitResumption: &off}, []string{"subagent__scout", "subagent_list", "subagent_wait", "subagent_pause", "subagent_resume", "subagent_stop"}},
 		"has nobody to see": {agent.Definition{Lifecycle: true}, nil},
 	} {
 		b := setup(t, c.def, testsuite.NewScript(testsuite.Reply{Text: "done"}))

@@ -133,7 +133,7 @@ func TestToolSearch(t *testing.T) {
 	o := b.run(t, "go")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	asked := b.script.Requests()
-	require.ElementsMatch(t, []string{"read_mail", "ask_user", "tool_search"}, offeredIn(asked[0]))
+	require.ElementsMatch(t, []string{"read_mail", "ask_user", "await_resumption", "tool_search"}, offeredIn(asked[0]))
 	refused := asked[1].Messages[2].Parts[0].Result
 	require.Equal(t, agent.CallRejected, refused.Status)
 	require.Contains(t, refused.Text, "tool_search")
@@ -141,7 +141,7 @@ func TestToolSearch(t *testing.T) {
 	found := asked[2].Messages[4].Parts[0].Result
 	require.Equal(t, []string{"send_invoice"}, found.Tools)
 	require.Contains(t, found.Text, "send_invoice: Handles send invoice.")
-	require.ElementsMatch(t, []string{"read_mail", "ask_user", "tool_search", "send_invoice"}, offeredIn(asked[2]))
+	require.ElementsMatch(t, []string{"read_mail", "ask_user", "await_resumption", "tool_search", "send_invoice"}, offeredIn(asked[2]))
 	require.Equal(t, "send_invoice", asked[3].Messages[6].Parts[0].Result.Text)
 }
 

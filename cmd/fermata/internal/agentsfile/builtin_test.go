@@ -60,7 +60,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Notebook", "An agent has it with `notebook: {}`. [The notebook](memory.md#the-notebook) says more.", take(agent.NotebookTool)},
 		{"Memory", "An agent has it if its `tools` name it. [Memory over sessions](memory.md#memory-over-sessions) says more.", []agent.ToolSpec{memory.Spec}},
 		{"Steps", "An agent has it if its `tools` name it. `fermata show SESSION --todo` and `client.Todo` show the list. It lasts over suspensions and the runs of a session. A fork has the list of its checkpoint.", []agent.ToolSpec{tool.Todo().Spec()}},
-		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(agent.AskUserTool, agent.AwaitResumptionTool, agent.WaitForUserTool)},
+		{"People and time", "An agent has those of them that its `tools` name, and most agents have `await_resumption` [without that](holding.md#who-may-park). The run is suspended meanwhile, for months if need be.", take(agent.AskUserTool, agent.AwaitResumptionTool, agent.WaitForUserTool)},
 		{"Progress", "An agent has it if its `tools` name it. `fermata run`, `show` and `tree` show what it reports, and so does the event `progress.reported`. Nothing else follows from it.", take(agent.ReportProgressTool)},
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
 		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},

@@ -350,7 +350,7 @@ func (g *generator) byDefault(s *jsonschema.Schema, path string, f reflect.Struc
 		value = true
 	case text != "":
 		value = text
-	case !known && s.Type == "boolean":
+	case !known && s.Type == "boolean" && f.Type.Kind() != reflect.Pointer:
 		value = false
 	case !known || s.Ref != "" && s.Ref != "#/$defs/duration":
 		return

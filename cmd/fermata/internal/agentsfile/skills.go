@@ -175,6 +175,6 @@ func hasTool(def agent.Definition, pattern string) bool {
 		return true
 	}
 	matches := func(name string) bool { return glob.MatchesAny([]string{pattern}, name) }
-	return slices.ContainsFunc(def.Tools, matches) || slices.ContainsFunc(def.ClientTools, func(t agent.ToolSpec) bool { return matches(t.Name) }) ||
+	return slices.ContainsFunc(def.WithDefaults().Tools, matches) || slices.ContainsFunc(def.ClientTools, func(t agent.ToolSpec) bool { return matches(t.Name) }) ||
 		slices.ContainsFunc(def.Agents, func(a agent.SubAgent) bool { return matches(a.Tool()) })
 }

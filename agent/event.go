@@ -319,6 +319,8 @@ type CallUpdate struct {
 	Tool   string     `json:"tool"`
 	Step   string     `json:"step,omitempty"` // the path of a flow's step; empty outside of flows
 	Status CallStatus `json:"status,omitempty"`
+	// Partial is set in [EventCallDone] if the call was interrupted and its result is what it had by then.
+	Partial bool `json:"partial,omitempty"`
 	// Dropped means that the flow does not wait for the step any more.
 	Dropped bool `json:"dropped,omitempty"`
 	// Answers is set in [EventCallStarted]: how many of its own questions the call has answers to. Zero

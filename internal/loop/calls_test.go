@@ -65,3 +65,18 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.Equal(t, 2, o.Turns)
 	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, Failed: 1}, {Tool: "look", Calls: 1, OK: 1}}, o.Tools)
 }
+
+// The event of a call that ended with a partial result says so.
+func TestCallDoneSaysThatItsResultIsPartial(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		p := played(t, "begin go", `opened {"toolset":[{"name":"add"}]}`, `calls add {}`, "interrupt {}")
+		p.step(ToolReturned{Result: agent.ToolResult{Call: "t1.1", Tool: "add", Status: agent.CallOK, Text: "3", Partial: partial}})
+		var done []bool
+		for _, e := range p.state.Log.Tail {
+			if e.Type == agent.EventCallDone {
+				done = append(done, e.Call.Partial)
+			}
+		}
+		require.Equal(t, []bool{partial}, done)
+	}
+}

@@ -49,6 +49,7 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 		return
 	}
 	event := agent.Event{Type: agent.EventCallDone, Call: s.callUpdate(c, r.Status)}
+	event.Call.Partial = r.Partial
 	if r.Status == agent.CallUnknown {
 		s.Calls.rememberUnknown(i, s.Run, s.stepPath(c))
 		event.Type = agent.EventCallUnknown

@@ -18,7 +18,7 @@ func Event(e agent.Event) string {
 	case e.Message != nil:
 		return whatIsSaid(*e.Message)
 	case e.Call != nil:
-		return Words(e.Call.Call, untrusted.Name(cmp.Or(e.Call.Step, e.Call.Tool)), string(e.Call.Status))
+		return Words(e.Call.Call, untrusted.Name(cmp.Or(e.Call.Step, e.Call.Tool)), came(agent.ToolResult{Status: e.Call.Status, Partial: e.Call.Partial}))
 	case e.Snapshot != nil:
 		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
 	case e.Outcome != nil:

@@ -49,6 +49,7 @@ type call struct {
 	step             string // the step's path; empty for a model's call
 	startedAt, ended time.Time
 	status           agent.CallStatus
+	partial          bool
 	printed          bool
 }
 
@@ -100,7 +101,7 @@ func (t *Printer) Event(e agent.Event) {
 	case agent.EventCallDone, agent.EventCallUnknown:
 		// Shown later: the result usually follows at once, with more to show.
 		if c := t.calls[e.Call.Call]; c != nil {
-			c.ended, c.status = e.Time, e.Call.Status
+			c.ended, c.status, c.partial = e.Time, e.Call.Status, e.Call.Partial
 			t.settled = append(t.settled, e.Call.Call)
 		}
 	default:
@@ -270,7 +271,7 @@ func (t *Printer) result(r *agent.ToolResult) {
 	}
 	// Its success was shown when the call ended; only a failure has more to say.
 	if !c.printed || r.Status != agent.CallOK {
-		c.status = r.Status
+		c.status, c.partial = r.Status, r.Partial
 		t.printEnd(c, r.Text)
 	}
 	for _, f := range (agent.Message{Parts: r.Files}).Files() {
@@ -279,7 +280,7 @@ func (t *Printer) result(r *agent.ToolResult) {
 }
 
 func (t *Printer) printEnd(c *call, text string) {
-	head := string(c.status)
+	head := came(agent.ToolResult{Status: c.status, Partial: c.partial})
 	// A call that was never made took no time.
 	if !c.startedAt.IsZero() && c.ended.After(c.startedAt) {
 		head += " " + Took(c.ended.Sub(c.startedAt))

@@ -110,6 +110,9 @@ func TestAPartialResultIsShown(t *testing.T) {
 		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.2", Tool: "fetch", Status: agent.CallOK, Text: "4 of 7 files", Partial: true}},
 	}}
 	require.Contains(t, render.Event(agent.Event{Type: agent.EventMessage, Message: &m}), "fetch ok: 3 of 7 files fetch ok, partial: 4 of 7 files")
+	done := agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: "t1.2", Tool: "fetch", Status: agent.CallOK, Partial: true}}
+	require.Equal(t, "t1.2 fetch ok, partial", render.Event(done))
+	require.Contains(t, told(render.Options{}, turn(1), agent.Event{Type: agent.EventMessage, Message: &m}), "  ok, partial 4 of 7 files\n")
 	shown := string(render.Message(m))
 	require.Contains(t, shown, "[result t1.1, ok]\n")
 	require.Contains(t, shown, "[result t1.2, ok, partial]\n")

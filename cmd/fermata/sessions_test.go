@@ -134,7 +134,7 @@ func TestRetry(t *testing.T) {
 	require.Zero(t, s.run("retry", id, points[1], "--yes").exit)
 	require.Contains(t, s.run("runs", id).out, " "+points[1]+" (retry)\n")
 	s.fails(2, "--edit needs --message", "retry", id, "--edit")
-	s.fails(2, "the message is blank", "retry", id, "--message", " ")
+	s.fails(2, "--message is blank", "retry", id, "--message", " ")
 	s.fails(6, "[not_found]", "retry", s.session("nobody"))
 }
 

@@ -111,19 +111,23 @@ func noteHidden(reply *wire.Reply, spec *agent.Spec, hidden map[string]bool) {
 // requestEntries returns a conversation as a request shows it: without corrections from before a
 // suspension, and with times, if the agent asks for them.
 func requestEntries(log *store.View, entries []store.Entry, spec *agent.Spec) []store.Entry {
-	resumed := log.Resumed()
-	outdated := func(e store.Entry) bool { return e.Seq < resumed && slices.Contains(corrections, e.Note) }
-	shown := allEntries(entries, spec)
-	if slices.ContainsFunc(shown, outdated) {
-		return slices.DeleteFunc(slices.Clone(shown), outdated)
-	}
-	return shown
+	return withoutCorrections(log, allEntries(entries, spec))
 }
 
 // corrections are the notes about the form of a reply. They are for the next reply, and whoever resumes
 // a run says what comes next (PA-24). Verdicts of checks and hooks stay: they say what is wrong with the
 // work.
 var corrections = []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteLoop, agent.NoteRetry, agent.NoteRecovery}
+
+// withoutCorrections returns entries without the corrections from before the last suspension.
+func withoutCorrections(log *store.View, entries []store.Entry) []store.Entry {
+	suspended := log.Suspended()
+	outdated := func(e store.Entry) bool { return e.Seq < suspended && slices.Contains(corrections, e.Note) }
+	if !slices.ContainsFunc(entries, outdated) {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), outdated)
+}
 
 // allEntries returns the whole conversation, with times, if the agent asks for them. A compaction counts
 // its entries.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // The instructions end with the place of a sub-agent's own and what becomes of it, before what ends the
@@ -40,4 +41,28 @@ func TestInstructionsNameAnOwnPlace(t *testing.T) {
 			require.NotContains(t, said, "\n-\n", name)
 		}
 	}
+}
+
+// Every kind of correction is in requests until the run is suspended, and in none after it, also of
+// the session's next run. What checks and hooks say stays (PA-24).
+func TestWhichNotesOutliveASuspension(t *testing.T) {
+	var events []agent.Event
+	add := func(e agent.Event) { e.Seq = int64(len(events)) + 1; events = append(events, e) }
+	for _, note := range []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteLoop, agent.NoteRetry, agent.NoteRecovery, agent.NoteVerify, agent.NoteHook, agent.NoteEvent} {
+		m := agent.TextMessage(agent.RoleUser, string(note))
+		m.Note = note
+		add(agent.Event{Type: agent.EventMessage, Message: &m})
+	}
+	shown := func() (notes []agent.Note) {
+		log := (&store.View{}).With(events, int64(len(events)))
+		for _, e := range requestEntries(log, log.Entries(), &agent.Spec{}) {
+			notes = append(notes, e.Note)
+		}
+		require.Len(t, log.Messages(), 8, "the transcript keeps them")
+		return notes
+	}
+	require.Len(t, shown(), 8)
+	add(agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1"}})
+	add(agent.Event{Type: agent.EventRunCancelled, Outcome: &agent.Outcome{Status: agent.StatusCancelled}})
+	require.Equal(t, []agent.Note{agent.NoteVerify, agent.NoteHook, agent.NoteEvent}, shown())
 }

@@ -12,8 +12,9 @@ func (d *Definition) offerAwaitResumption() {
 	}
 }
 
-// loops reports whether the agent can take a second turn. Any other agent ends with its
-// first reply, so it never waits. The limits must have their defaults.
+// loops reports whether the agent works in a loop: its model has something to do between its first
+// turn and its answer. Any other agent answers, and is asked again only about that answer. The limits
+// must have their defaults.
 func (d *Definition) loops() bool {
 	if d.Limits.OwnTurns == 1 || d.Limits.Turns == 1 {
 		return false

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An agent that can take a second turn has the tool await_resumption unnamed, and each agent can
+// An agent that works in a loop has the tool await_resumption unnamed, and each agent can
 // turn it on or off (HL-17, HL-18).
 func TestWhoHasAwaitResumption(t *testing.T) {
 	on, off := true, false

@@ -31,10 +31,10 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	base = baseOf(line, from)
 	rest := slices.Concat(base, whole[len(UpTo(whole, from-1)):])
 	// Checked rather than assumed: a wrong base would change what the model knows.
-	// Compared by what a reader sees: messages, state, artifacts, skills, notebook, resume and definition.
+	// Compared by what a reader sees: messages, state, artifacts, skills, notebook, suspension and definition.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) || !slices.Equal(artifacts(rest), artifacts(whole)) ||
 		!reflect.DeepEqual(skills(rest), skills(whole)) || !reflect.DeepEqual(notebook(rest), notebook(whole)) ||
-		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() || (&View{events: rest}).Resumed() != (&View{events: whole}).Resumed() {
+		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() || (&View{events: rest}).Suspended() != (&View{events: whole}).Suspended() {
 		return nil, nil // the kept messages are in an order that events can't have
 	}
 	return k, base
@@ -58,7 +58,7 @@ func knownFrom(line []agent.Event) *Known {
 
 // baseOf returns what is known of the events before one, as events: the start of their
 // last run, the messages, artifacts and active skills that are still known, the notebook, the last
-// resume, the last checkpoint, and the state.
+// suspension, the last checkpoint, and the state.
 func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	old := UpTo(line, from-1)
 	if len(old) == 0 {
@@ -79,7 +79,7 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 			e.Started = &started
 			base = append(base, e)
 		}
-		if e.Resumed != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Resumed != nil }) {
+		if e.Suspension != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Suspension != nil }) {
 			base = append(base, e)
 		}
 		if e.Notebook != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Notebook != nil }) {

@@ -17,7 +17,7 @@ import (
 )
 
 // story makes a log of any shape: runs that begin, say something, set the state, end
-// turns, are resumed, compacted, reset and forked.
+// turns, are suspended, compacted, reset and forked.
 func story(t *rapid.T) []agent.Event {
 	var events []agent.Event
 	add := func(e agent.Event) {
@@ -58,7 +58,7 @@ func story(t *rapid.T) []agent.Event {
 			f := agent.File{Session: "s", Digest: digestOf([]byte(fmt.Sprint(len(events)))), Size: 1, MediaType: "text/plain", Name: fmt.Sprint("a", rapid.IntRange(0, 2).Draw(t, "name"))}
 			add(agent.Event{Type: agent.EventArtifactSaved, Artifact: &agent.Artifact{File: f, Version: len(events) + 1}})
 		case 8:
-			add(agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: fmt.Sprint("s-", len(events))}})
+			add(agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: fmt.Sprint("s-", len(events))}})
 		default:
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("m", len(events)))
 			add(agent.Event{Type: agent.EventMessage, Message: &m})
@@ -116,7 +116,7 @@ func TestWhatIsKnownIsWhatTheWholeLogShows(t *testing.T) {
 				require.Equal(t, want.Artifacts(), v.Artifacts())
 				require.Equal(t, want.Spec(), v.Spec())
 				require.Equal(t, want.Seq(), v.Seq())
-				require.Equal(t, want.Resumed(), v.Resumed())
+				require.Equal(t, want.Suspended(), v.Suspended())
 			}
 			whole, err := NewLog(d).View(ctx, prev)
 			require.NoError(t, err)

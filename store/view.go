@@ -60,11 +60,11 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
-// Resumed returns the number of the event of the last resume that is known; zero for none.
-func (v *View) Resumed() int64 {
+// Suspended returns the number of the event of the last suspension that is known; zero for none.
+func (v *View) Suspended() int64 {
 	line := KnownEvents(v.events)
 	for i := len(line) - 1; i >= 0; i-- {
-		if line[i].Resumed != nil {
+		if line[i].Suspension != nil {
 			return line[i].Seq
 		}
 	}

@@ -27,7 +27,7 @@ const pageKey = `
 - **Declined**: Fermata leaves it out on purpose.
 - **Missing**: nothing does it yet, or no test proves it.
 
-An X-number is a question on which the sources of these rows contradict each other. [Decision 0071](decisions/0071-rows-that-contradict.md) lists those from X-29 on, and the core rows that are built otherwise on purpose.
+An X-number is a question on which the sources of these rows contradict each other. [Decision 0071](decisions/0071-rows-that-contradict.md) lists those from X-29 on, and what the other rows leave open.
 `
 
 var (

@@ -171,21 +171,35 @@ func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
 	}
 }
 
+// workerTools lists the tools of a run that a worker carries out.
+func workerTools(s State) (names []string) {
+	for _, tool := range s.Spec.Toolset {
+		if tool.Executor == "" {
+			names = append(names, tool.Name)
+		}
+	}
+	return names
+}
+
 // A child has the tools that its parent has, or those that its entry lists, and of them
 // none that is beyond the ceiling of an ancestor (HA-97).
 func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
-	for entry, want := range map[string][]string{``: {"add"}, `,"tools":["pay"]`: {"pay"}, `,"tools":["*"]`: {"add", "pay"}} {
+	for entry, want := range map[string][]string{``: {"add"}, `,"tools":["pay","subagent__*"]`: {"pay"}, `,"tools":["*"]`: {"add", "pay"}} {
 		parent := played(t, `begin go`, `opened {"ceiling":["add","pay","subagent__*"],"agents":[{"agent":"b"`+entry+`}],"toolset":[{"name":"add"}]}`)
 		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
 		require.NoError(t, err)
 		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
 		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
 		require.NoError(t, err)
-		child := played(t, `begin-child `+string(start), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
-		var has []string
-		for _, tool := range child.state.Spec.Toolset {
-			has = append(has, tool.Name)
-		}
-		require.Equal(t, want, has, entry)
+		child := played(t, `begin-child `+string(start), `opened {"agents":[{"agent":"c","tools":["*"]}],"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		require.Equal(t, want, workerTools(child.state), entry)
+		// The child hands on no more than it was given, whatever its own entry lists.
+		_, effects, err = Step(child.state, Moment{At: child.now}, child.input("calls", `subagent__c {"task":"two"}`))
+		require.NoError(t, err)
+		i = slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+		start, err = json.Marshal(effects[i].(StartChild).ChildStart)
+		require.NoError(t, err)
+		grandchild := played(t, `begin-child `+string(start), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		require.Equal(t, want, workerTools(grandchild.state), entry)
 	}
 }

@@ -75,7 +75,7 @@ func messagesOf(entries []store.Entry) []agent.Message {
 // compact summarizes the older part of a conversation. If the model cannot, or the
 // strategy is to truncate, the part is left out.
 func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
-	entries := allEntries(log.Entries(), spec)
+	entries := requestEntries(log, log.Entries(), spec)
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
@@ -91,7 +91,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	if from < len(entries) {
 		c.KeepFrom = entries[from].Seq
 	}
-	reply, err := d.replacement(ctx, spec, &c, older{archived: withoutCorrections(log, entries[first:from]), all: withoutCorrections(log, entries[:from]), room: m.BytesFor(limit)*9/10 - in.added(spec)}, in, t)
+	reply, err := d.replacement(ctx, spec, &c, older{archived: entries[first:from], all: entries[:from], room: m.BytesFor(limit)*9/10 - in.added(spec)}, in, t)
 	if err != nil || reply.Finish == wire.FinishHeld {
 		return reply, err
 	}

@@ -229,12 +229,6 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 	if reminded := spec.ReminderMessage(); len(reminded.Parts) > 0 && in.Summary == "" && !paused {
 		messages = append(messages, reminded)
 	}
-	// A provider refuses a request that ends with the model's own words.
-	if n := len(messages); n > 0 && !paused && messages[n-1].Role == agent.RoleAssistant {
-		goOn := agent.TextMessage(agent.RoleUser, "Continue.")
-		goOn.Note = agent.NoteResumed
-		messages = append(messages, goOn)
-	}
 	return messages
 }
 

@@ -111,31 +111,35 @@ func noteHidden(reply *wire.Reply, spec *agent.Spec, hidden map[string]bool) {
 // requestEntries returns a conversation as a request shows it: without corrections from before a
 // suspension, and with times, if the agent asks for them.
 func requestEntries(log *store.View, entries []store.Entry, spec *agent.Spec) []store.Entry {
-	return withoutCorrections(log, allEntries(entries, spec))
+	entries = withoutCorrections(entries, log.Suspended())
+	if spec.TimestampMessages {
+		return dated(entries)
+	}
+	return entries
 }
 
 // corrections are the notes about the form of a reply. They are for the next reply, and whoever resumes
 // a run says what comes next (PA-24). Verdicts of checks and hooks stay: they say what is wrong with the
 // work.
-var corrections = []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteLoop, agent.NoteRetry, agent.NoteRecovery}
+var corrections = []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteRetry, agent.NoteRecovery}
 
-// withoutCorrections returns entries without the corrections from before the last suspension.
-func withoutCorrections(log *store.View, entries []store.Entry) []store.Entry {
-	suspended := log.Suspended()
-	outdated := func(e store.Entry) bool { return e.Seq < suspended && slices.Contains(corrections, e.Note) }
+// continued is what a request shows for a correction from before a suspension. Without it two messages
+// of the model would stand in a row, which not every provider takes.
+var continued = agent.TextMessage(agent.RoleUser, "Continue.").Parts
+
+// withoutCorrections returns entries without what the corrections before an event say.
+func withoutCorrections(entries []store.Entry, before int64) []store.Entry {
+	outdated := func(e store.Entry) bool { return e.Seq < before && slices.Contains(corrections, e.Note) }
 	if !slices.ContainsFunc(entries, outdated) {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), outdated)
-}
-
-// allEntries returns the whole conversation, with times, if the agent asks for them. A compaction counts
-// its entries.
-func allEntries(entries []store.Entry, spec *agent.Spec) []store.Entry {
-	if !spec.TimestampMessages {
-		return entries
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if outdated(entries[i]) {
+			entries[i].Parts = continued
+		}
 	}
-	return dated(entries)
+	return entries
 }
 
 // dated returns a conversation in which each message of a user, and the first of a turn's results,

@@ -48,21 +48,22 @@ func TestInstructionsNameAnOwnPlace(t *testing.T) {
 func TestWhichNotesOutliveASuspension(t *testing.T) {
 	var events []agent.Event
 	add := func(e agent.Event) { e.Seq = int64(len(events)) + 1; events = append(events, e) }
-	for _, note := range []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteLoop, agent.NoteRetry, agent.NoteRecovery, agent.NoteVerify, agent.NoteHook, agent.NoteEvent} {
+	for _, note := range []agent.Note{agent.NoteNudge, agent.NoteRepair, agent.NoteRetry, agent.NoteRecovery, agent.NoteVerify, agent.NoteHook, agent.NoteEvent} {
 		m := agent.TextMessage(agent.RoleUser, string(note))
 		m.Note = note
 		add(agent.Event{Type: agent.EventMessage, Message: &m})
 	}
-	shown := func() (notes []agent.Note) {
+	shown := func() (texts []string) {
 		log := (&store.View{}).With(events, int64(len(events)))
 		for _, e := range requestEntries(log, log.Entries(), &agent.Spec{}) {
-			notes = append(notes, e.Note)
+			require.Equal(t, agent.RoleUser, e.Role, "the model's messages stay apart")
+			texts = append(texts, e.Text())
 		}
-		require.Len(t, log.Messages(), 8, "the transcript keeps them")
-		return notes
+		require.Equal(t, "nudge", log.Messages()[0].Text(), "the transcript keeps it")
+		return texts
 	}
-	require.Len(t, shown(), 8)
+	require.Equal(t, []string{"nudge", "repair", "retry", "recovery", "verify", "hook", "event"}, shown())
 	add(agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1"}})
 	add(agent.Event{Type: agent.EventRunCancelled, Outcome: &agent.Outcome{Status: agent.StatusCancelled}})
-	require.Equal(t, []agent.Note{agent.NoteVerify, agent.NoteHook, agent.NoteEvent}, shown())
+	require.Equal(t, []string{"Continue.", "Continue.", "Continue.", "Continue.", "verify", "hook", "event"}, shown())
 }

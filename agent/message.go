@@ -64,6 +64,7 @@ const (
 	NotePauseTurn Note = "pause_turn" // the provider paused the reply; the model continues it
 	NoteVerify    Note = "verify"     // a check has vetoed what would have completed the run
 	NoteHook      Note = "hook"       // a tool of hooks.after_turn says something to the model
+	NoteTimeout   Note = "timeout"    // what the model itself wrote for when the time of its park has come
 	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume without a message
 )
 

@@ -3,6 +3,7 @@ package testsuite_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,4 +61,22 @@ func TestAwaitResumptionIsTurnedOff(t *testing.T) {
 	plain := &worker.Options{Agents: []agent.Definition{{Name: "greeter", Model: "m"}}}
 	testsuite.New(t, &testsuite.Options{Worker: plain, Model: script}).Start("greeter", "Greet", nil).Completed()
 	require.Equal(t, [][]string{nil}, offered(script))
+}
+
+// What a model writes for the end of its own wait is marked: a judge that looks for what the user asked
+// does not take it for the user's words.
+func TestAModelsOwnInputIsMarked(t *testing.T) {
+	park := testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: map[string]any{"reason": "later", "conditions": map[string]any{"after": "1s", "on_timeout": agent.OnTimeoutResumeWithInput, "input": "Pay invoice 7."}}}}}
+	script := testsuite.NewScript(park, testsuite.Reply{Text: "Done."})
+	env := testsuite.New(t, &testsuite.Options{Worker: looker(agent.Definition{}), Model: script})
+	run := env.Start("reader", "Read the page.", nil)
+	run.Suspended()
+	env.FastForward(time.Minute)
+	run.Completed()
+	notes := map[string]agent.Note{}
+	for _, m := range script.Requests()[1].Messages {
+		notes[m.Text()] = m.Note
+	}
+	require.Equal(t, agent.Note(""), notes["Read the page."])
+	require.Equal(t, agent.NoteTimeout, notes["Pay invoice 7."])
 }

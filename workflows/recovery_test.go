@@ -80,7 +80,7 @@ func TestNoCorrectionOutlivesASuspension(t *testing.T) {
 }
 
 func corrected(messages []agent.Message) bool {
-	return slices.ContainsFunc(messages, func(m agent.Message) bool { return m.Note == agent.NoteNudge })
+	return slices.ContainsFunc(messages, func(m agent.Message) bool { return m.Note == agent.NoteNudge && m.Text() != "Continue." })
 }
 
 // The last reply at a limit is asked for without tools, and is the outcome's text beside the

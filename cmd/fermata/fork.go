@@ -141,7 +141,7 @@ func (a *forkRun) do(ctx context.Context) error {
 		}
 	}
 	prepared, err := a.prepareFork(ctx, a.runs)
-	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
+	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach && !a.elsewhere {
 		// The last run has not stored all of its log yet. Only a worker can read the rest.
 		if err = a.startLocalWorker(ctx); err == nil {
 			prepared, err = a.prepareFork(ctx, a.runs)

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // anywhere runs a command that names no task queue.
@@ -70,4 +74,25 @@ func TestASessionOfAnotherFilesTaskQueue(t *testing.T) {
 	}
 	require.Zero(t, w.end(syscall.SIGINT).exit)
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
+}
+
+// While the workers of a session's task queue are away, no command starts one with this directory's
+// file there: it would take everybody's runs.
+func TestAForkTakesNoOtherTaskQueue(t *testing.T) {
+	s := scripted(t, thrifty()).works(pay())
+	id, _ := s.failed("a")
+	s.worker.Stop()
+	waits := s.begin("waits", "payer", nil) // somebody else's
+	dir := t.TempDir()
+	file := filepath.Join(dir, "fermata.yaml")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte("replies: [{text: \"Of another file.\", repeat: 9}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("agents: {payer: {model: \"script:s.yaml\"}}\n"), 0o600))
+	for _, args := range [][]string{{"fork", id, "--message", "again", "--yes"}, {"chat", "--session", id}} {
+		r := s.anywhere("again\n", append(args, "--agents", file)...)
+		require.NotZero(t, r.exit, r.out)
+		require.Contains(t, r.err, string(agent.CodeNoWorker), args)
+	}
+	d, err := s.temporal.DescribeWorkflowExecution(t.Context(), waits.Session, "")
+	require.NoError(t, err)
+	require.Nil(t, d.GetWorkflowExecutionInfo().GetCloseTime(), "it waits for its own workers")
 }

@@ -356,6 +356,10 @@ func (r *runner) findWorker(ctx context.Context) error {
 		// Another worker with a different file would run another agent of this name.
 		return r.host.SameAgents(r.server, r.file)
 	}
+	// Its worker would take everybody's runs there, with this directory's agents and tools.
+	if r.elsewhere {
+		return r.NoWorker(ctx, r.server, "; to start one with this directory's agents there, name --task-queue")
+	}
 	if r.file == nil {
 		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run starts anyway, and waits")
 	}

@@ -119,7 +119,7 @@ func (s *step) wakeIdle() {
 	s.resumed.Mode = cmp.Or(s.resumed.Mode, why.Mode)
 	s.resumed.Renewed = true
 	s.renewAllLimits()
-	s.resumeWith(cause, "")
+	s.resumeWith(cause)
 	s.endPark()
 	s.Daemon.setIdleWakes(ticks)
 }

@@ -227,7 +227,7 @@ func (s *step) unpark() {
 	s.endPark()
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorTriggered, Event: m.Topic, By: m.By}
-		s.resumeWith(fmt.Sprintf("The event %s came.", m.Topic), "")
+		s.resumeWith(fmt.Sprintf("The event %s came.", m.Topic))
 		s.steerEvent(m.order())
 		return
 	}
@@ -239,10 +239,11 @@ func (s *step) unpark() {
 	case agent.OnTimeoutCancel:
 		s.end(agent.StatusCancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	case agent.OnTimeoutResumeWithInput:
-		s.resumeWith(timeCame, c.Input)
+		s.resumeWith(timeCame)
+		s.steer(s.parkInput(c.Input))
 	default:
 		s.summarizeFirst()
-		s.resumeWith(timeCame, "")
+		s.resumeWith(timeCame)
 	}
 }
 
@@ -255,9 +256,19 @@ func (s *step) dropPark() {
 	s.endPark()
 }
 
-// resumeWith sets a note for the model on why it was suspended, which it gets once. input is
-// a message for the next turn.
-func (s *step) resumeWith(cause, input string) {
+// parkInput returns the message with which a park's conditions say to continue. What the model itself
+// wrote is marked, or a check would take it for a person's words. Only a start parks before the first
+// turn.
+func (s *step) parkInput(text string) agent.Message {
+	m := agent.TextMessage(agent.RoleUser, text)
+	if s.ownTurns() > 0 {
+		m.Note = agent.NoteTimeout
+	}
+	return m
+}
+
+// resumeWith sets a note for the model on why it was suspended, which it gets once.
+func (s *step) resumeWith(cause string) {
 	// Else the model was never kept waiting, so there is nothing to tell it.
 	if s.Suspensions.atRest() && !s.isFlow() && s.Spec.Texts[agent.TextResumeNote] != agent.NoText {
 		w, reason := s.Suspensions.Open, ""
@@ -265,8 +276,5 @@ func (s *step) resumeWith(cause, input string) {
 			reason = " for the reason " + quote(w.Reason)
 		}
 		s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", reason, "time", s.now().Format(time.RFC3339), "cause", cause))
-	}
-	if input != "" {
-		s.steer(agent.TextMessage(agent.RoleUser, input))
 	}
 }

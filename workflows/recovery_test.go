@@ -83,6 +83,20 @@ func corrected(messages []agent.Message) bool {
 	return slices.ContainsFunc(messages, func(m agent.Message) bool { return m.Note == agent.NoteNudge && m.Text() != "Continue." })
 }
 
+// A call of finish without its summary ends nothing: the run would have no answer, or an older text.
+func TestFinishNeedsItsSummary(t *testing.T) {
+	finish := func(args map[string]any) testsuite.Reply {
+		return testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: args}}}
+	}
+	b := setup(t, agent.Definition{Completion: agent.CompletionTool}, testsuite.NewScript(finish(map[string]any{"text": "blue"}), finish(map[string]any{"summary": "blue"})))
+	o := b.run(t, "go")
+	require.Equal(t, agent.StatusCompleted, o.Status)
+	require.Equal(t, "blue", o.Text)
+	refused := rows(b, 1)[0]
+	require.Equal(t, agent.CallRejected, refused.Status)
+	require.Contains(t, refused.Text, "summary")
+}
+
 // The last reply at a limit is asked for without tools, and is the outcome's text beside the
 // handoff (PA-55, PA-88).
 func TestFinalize(t *testing.T) {

@@ -58,7 +58,7 @@ func TestHoldAndResume(t *testing.T) {
 		s.fails(6, "[not_found]", verb, s.session("nobody"))
 		s.fails(2, "needs a session", verb)
 	}
-	s.fails(2, "--grace is 2m0s; it may be 0s to 1m0s", "interrupt", run.Session, "--grace", "2m")
+	s.fails(2, "--grace is 2m0s; it may be at most 1m0s", "interrupt", run.Session, "--grace", "2m")
 	s.fails(2, "--deadline is 1s; it may be 2s to 1h0m0s", "stop", run.Session, "--deadline", "1s")
 }
 

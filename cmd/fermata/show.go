@@ -88,7 +88,7 @@ func (c *cli) draw(ctx context.Context, runs *fermata.Client, session string) er
 	case err != nil:
 		return err
 	case len(steps) == 0:
-		return agent.Errorf(agent.CodeNotFound, "the last run of session %s has no steps: it is no flow, or has not begun; see fermata transcript %s", session, session)
+		return agent.Errorf(agent.CodeNotFound, "the last run of session %s has no steps: it is no flow, or has not begun; see %s", session, c.CommandLine("transcript %s", session))
 	case c.JSON:
 		for _, s := range steps {
 			c.Line(stepLine{V: agent.Version, Type: "step", StepRecord: s})
@@ -200,7 +200,7 @@ func (c *cli) showText(v *shown) {
 		row("tree", "%s below, %s used; %s left", render.Count(v.Tree.Agents-1, "agent"), render.Used(v.Tree), render.Budget(v.Remaining))
 	}
 	showLimits(row, v)
-	showUnknown(row, v.Outcome)
+	c.showUnknown(row, v.Outcome)
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
 		row("label", "%s=%s", untrusted.Name(name), untrusted.Name(v.Labels[name]))
 	}
@@ -248,13 +248,13 @@ func doing(d agent.InFlight) []string {
 }
 
 // showUnknown shows tools with calls whose effect is unknown.
-func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
+func (c *cli) showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	if o == nil {
 		return
 	}
 	for _, t := range o.Tools {
 		if t.Unknown > 0 {
-			row("unknown", "%d of %s of %s: it is unknown whether it took effect; see fermata transcript %s", t.Unknown, render.Count(t.Calls, "call"), untrusted.Name(t.Tool), o.Session)
+			row("unknown", "%d of %s of %s: it is unknown whether it took effect; see %s", t.Unknown, render.Count(t.Calls, "call"), untrusted.Name(t.Tool), c.CommandLine("transcript %s", o.Session))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/rawjson"
@@ -80,9 +81,16 @@ func unmarshal(data []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return refuse(wrong.Field, "must be %s, not %s", kindOf(wrong.Type), strings.TrimPrefix(wrong.Value, "number "))
+		return refuse(jsonPath(wrong.Field), "must be %s, not %s", kindOf(wrong.Type), strings.TrimPrefix(wrong.Value, "number "))
 	}
 	return refuse("", "can't be read: %v", err)
+}
+
+// jsonPath returns a path of encoding/json without the names of embedded Go types, which a payload does
+// not have: no field of the wire begins with a capital letter.
+func jsonPath(field string) string {
+	parts := strings.Split(field, ".")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p != "" && unicode.IsUpper(rune(p[0])) }), ".")
 }
 
 // maxShown limits a field's path and what is wrong with it in an error, in bytes each. The sender chose

@@ -74,6 +74,7 @@ func TestZerosThatAreMeant(t *testing.T) {
 	require.ErrorContains(t, err, "recovery.loop.times is zero; leave it out for the default", "an object that decodes itself")
 	require.ErrorContains(t, Decode([]byte(`{"price":{"input":1e-9}}`), &agent.Spec{}, 0), "price.input rounds to zero")
 	require.ErrorContains(t, Decode([]byte(`{"agent":0}`), &agent.Start{}, 0), "agent must be a string")
+	require.EqualError(t, Decode([]byte(`{"by":7}`), &agent.CancelCommand{}, 0), "by must be a string, not number", "no name of a Go type")
 }
 
 func TestDecodeBoundsTheSize(t *testing.T) {

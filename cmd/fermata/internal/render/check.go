@@ -1,6 +1,8 @@
 package render
 
 import (
+	"strings"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -20,7 +22,11 @@ func CheckLine(c *agent.CheckUpdate) string {
 		return text + ": not finished"
 	case v.Decision == agent.DecisionVeto:
 		text += ": veto"
-		if why := v.Reasoning + v.NextStep; why != "" {
+		why := v.Reasoning
+		if v.NextStep != "" {
+			why = strings.TrimSpace(why + " Next: " + v.NextStep)
+		}
+		if why != "" {
 			text += ", " + untrusted.Line(why, maxAsked)
 		}
 	case c.Error != "":

@@ -15,6 +15,7 @@ func TestACheckThatFailed(t *testing.T) {
 		"check refresh: accepted":                                 {Name: "refresh", Point: agent.PointAfterResume, Verdict: accept},
 		"check refresh: failed, no such host":                     {Name: "refresh", Point: agent.PointAfterResume, Verdict: accept, Error: "no such host"},
 		"check gate: failed, no worker; that counts as accepted":  {Name: "gate", Point: agent.PointBeforeSuspension, Verdict: accept, Error: "no worker"},
+		"check rubric: veto, too short Next: write more":          {Name: "rubric", Point: agent.PointVerify, Verdict: &agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "too short", NextStep: "write more"}},
 		"check rubric: skipped, later":                            {Name: "rubric", Point: agent.PointVerify, Skipped: true, Reason: "later"},
 		"check rubric: skipped, its cadence leaves this turn out": {Name: "rubric", Point: agent.PointVerify, Skipped: true, Reason: agent.SkippedEvery},
 		"check rubric: skipped, not asked in the last turns":      {Name: "rubric", Point: agent.PointBeforeCalls, Skipped: true, Reason: agent.SkippedLastTurns},

@@ -98,6 +98,13 @@ func hasNote(note agent.Note, text string) func(model.Request, policyEnd) bool {
 	}
 }
 
+// corrects is hasNote for a correction, which says no more than "Continue." after a suspension.
+func corrects(text string) func(model.Request, policyEnd) bool {
+	return func(r model.Request, e policyEnd) bool {
+		return hasNote(agent.NoteRecovery, text)(r, e) || hasNote(agent.NoteRecovery, "Continue.")(r, e)
+	}
+}
+
 // hasCall is hasNote for a call of a tool.
 func hasCall(tool string) func(model.Request, policyEnd) bool {
 	return func(r model.Request, _ policyEnd) bool {
@@ -155,7 +162,7 @@ func failureRows() []policyRow {
 			end:     policyEnd{Status: agent.StatusFailed, Code: agent.CodeUnable, Paid: 1, Blockers: "no key"},
 		},
 		{ // the count of failures is the run's: the second one in a row ends it
-			name: "recovery", at: "turn 3", before: 1, after: 3, kept: hasNote(agent.NoteRecovery, "Look first."),
+			name: "recovery", at: "turn 3", before: 1, after: 3, kept: corrects("Look first."),
 			def:     agent.Definition{Tools: []string{"pay", "broken"}, Recovery: agent.Recovery{agent.FailureToolError: {Do: agent.RecoverCorrect, Text: "Look first.", Then: agent.RecoverHandoff}}},
 			replies: turns("done", pay, call("broken", nil), call("broken", map[string]any{})),
 			end:     policyEnd{Status: agent.StatusFailed, Code: agent.CodeToolFailed, Paid: 1, Blockers: "the tool broken failed: out of order"},
@@ -181,7 +188,7 @@ func limitRows() []policyRow {
 			held:    func(e *policyEnd) { e.Text = "Summed up: 1 replies of the script were given." },
 		},
 		{
-			name: "loops", at: "turn 6", before: 1, after: 6, kept: hasNote(agent.NoteRecovery, "Stop that."),
+			name: "loops", at: "turn 6", before: 1, after: 6, kept: corrects("Stop that."),
 			def: agent.Definition{
 				Tools: []string{"pay", "look", "listen"}, LoopDetection: agent.LoopDetection{Cycles: 2},
 				Recovery: agent.Recovery{agent.FailureLoop: {Do: agent.RecoverCorrect, Text: "Stop that."}},
@@ -254,7 +261,7 @@ func tellingRows() []policyRow {
 		},
 		{ // the replies are rules: after the compaction the conversation does not say how many were given
 			name: "compaction", at: "sums up", window: 2800, before: 1, after: 4, kept: hasNote(agent.NoteSummary, "Summed up by hand."),
-			def: agent.Definition{Tools: []string{"pay", "read"}, Compaction: agent.CompactionPolicy{Strategy: agent.CompactionCustom, Tool: "sum_up", KeepLast: 2}},
+			def: agent.Definition{Tools: []string{"pay", "read"}, AwaitResumption: new(bool), Compaction: agent.CompactionPolicy{Strategy: agent.CompactionCustom, Tool: "sum_up", KeepLast: 2}}, // the window is that of two tools
 			replies: []testsuite.Reply{
 				{Match: "^go$", Calls: pay}, {Match: "^paid$", Calls: reads(1)}, {Match: "^page 1", Calls: reads(2)}, {Match: "^page 2", Text: "done"},
 			},

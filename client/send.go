@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	enums "go.temporal.io/api/enums/v1"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/remembered"
@@ -149,8 +151,11 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 // lastAgent returns the agent of the session's last run.
 func (c *Client) lastAgent(ctx context.Context, session string) (string, error) {
 	info, err := c.last(ctx, session)
-	if errors.Is(err, agent.CodeNotFound) && c.log != nil { // Temporal has forgotten it
-		if head, headErr := c.log.Head(ctx, session); headErr == nil {
+	forgotten := errors.Is(err, agent.CodeNotFound)
+	refused := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_FAILED
+	if c.log != nil && (forgotten || refused) {
+		// A start that was refused, as one that names no agent of the worker, is in no log.
+		if head, headErr := c.log.Head(ctx, session); headErr == nil && (forgotten || head.Run != info.GetFirstRunId()) {
 			return head.Agent, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
@@ -74,6 +75,24 @@ func TestTheNextRunKeepsTheTaskQueue(t *testing.T) {
 		_, err = c.Start(t.Context(), "lead", "go on", &StartOptions{Session: "a"})
 		require.NoError(t, err)
 		require.Equal(t, c.taskQueue, f.queue, "a start names its agent, and not a session's")
+	}
+}
+
+// A start that was refused, as one of an agent that no worker has, does not make that agent the session's.
+func TestARefusedStartIsNotTheSessionsAgent(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Run: "01a1", Agent: "lead", Status: agent.StatusCompleted}))
+	for run, want := range map[string]string{"02b2": "lead", "01a1": "laed"} {
+		f := atEnd(t)
+		f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+			return execution(t, "a", run, enums.WORKFLOW_EXECUTION_STATUS_FAILED, agent.Memo{}, map[string]any{agent.AttrAgent: "laed"}), nil
+		}
+		var begun agent.Start
+		f.begin = func(s agent.Start) (string, error) { begun = s; return "03c3", nil }
+		_, err := New(f, &Options{Store: dir}).Send(t.Context(), "a", "go on", nil)
+		require.NoError(t, err)
+		require.Equal(t, want, begun.Agent, run)
 	}
 }
 

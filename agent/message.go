@@ -45,7 +45,6 @@ type Note string
 const (
 	NoteNudge  Note = "nudge"  // the reply may not end the run, or has another form than the agent's
 	NoteRepair Note = "repair" // the output does not fit its schema
-	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteRecovery follows a failure, as the agent's recovery says.
 	NoteRecovery Note = "recovery"

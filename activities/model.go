@@ -229,6 +229,11 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 	if reminded := spec.ReminderMessage(); len(reminded.Parts) > 0 && in.Summary == "" && !paused {
 		messages = append(messages, reminded)
 	}
+	// A provider refuses a request that ends with the model's own words: a part of a reply that an
+	// interrupt left, if the agent turns the note about a suspension off.
+	if n := len(messages); n > 0 && !paused && messages[n-1].Role == agent.RoleAssistant {
+		messages = append(messages, agent.Message{Role: agent.RoleUser, Note: agent.NoteResumed, Parts: continued})
+	}
 	return messages
 }
 
@@ -323,20 +328,17 @@ func outputFor(spec *agent.Spec) json.RawMessage {
 // checkOutput checks an answer against the Spec's schema: the text of a reply without
 // calls, or the arguments of the tool finish.
 func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, fault string) {
-	if len(spec.Output) == 0 {
-		return nil, ""
-	}
 	m := agent.Message{Parts: parts}
 	calls := m.ToolCalls()
 	if spec.Completion == agent.CompletionTool {
 		for _, c := range calls {
 			if c.Tool == agent.FinishTool && c.Malformed == "" {
-				return c.Arguments, model.Fits(spec.Output, c.Arguments)
+				return checkFinish(spec, c.Arguments)
 			}
 		}
 		return nil, ""
 	}
-	if len(calls) > 0 {
+	if len(spec.Output) == 0 || len(calls) > 0 {
 		return nil, ""
 	}
 	answer := unfence(m.Text())
@@ -347,6 +349,21 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 		return nil, fault
 	}
 	return answer, ""
+}
+
+// checkFinish checks the arguments of finish: they are the output, or have a summary. Without either
+// the run would end with an older text.
+func checkFinish(spec *agent.Spec, arguments json.RawMessage) (output json.RawMessage, fault string) {
+	if len(spec.Output) > 0 {
+		return arguments, model.Fits(spec.Output, arguments)
+	}
+	var said struct {
+		Summary string `json:"summary"`
+	}
+	if err := json.Unmarshal(arguments, &said); err != nil || strings.TrimSpace(said.Summary) == "" {
+		return nil, "summary must be a text that is not blank"
+	}
+	return nil, ""
 }
 
 // unfence removes the Markdown fence that models like to put around JSON.

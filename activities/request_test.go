@@ -67,3 +67,15 @@ func TestWhichNotesOutliveASuspension(t *testing.T) {
 	add(agent.Event{Type: agent.EventRunCancelled, Outcome: &agent.Outcome{Status: agent.StatusCancelled}})
 	require.Equal(t, []string{"Continue.", "Continue.", "Continue.", "Continue.", "verify", "hook", "event"}, shown())
 }
+
+// A request does not end with the part of a reply that an interrupt left, also without the note about the
+// suspension.
+func TestNoRequestEndsWithTheModelsWords(t *testing.T) {
+	spec := &agent.Spec{Definition: agent.Definition{Texts: map[agent.TextName]string{agent.TextResumeNote: agent.NoText}}}
+	left := agent.TextMessage(agent.RoleAssistant, "one two")
+	asked := ModelInput{}.messages(spec, []agent.Message{agent.TextMessage(agent.RoleUser, "go"), left})
+	require.Equal(t, agent.RoleUser, asked[len(asked)-1].Role, "%+v", asked)
+	left.Note = agent.NotePauseTurn
+	asked = ModelInput{}.messages(spec, []agent.Message{agent.TextMessage(agent.RoleUser, "go"), left})
+	require.Len(t, asked, 2, "a reply that the provider paused goes on from its end")
+}

@@ -332,3 +332,32 @@ func TestACommandChecksAnAnswer(t *testing.T) {
 	require.Equal(t, agent.DecisionAccept, done[1].Verdict.Decision)
 	require.Contains(t, done[1].Verdict.Evidence[0], "exit status 0")
 }
+
+// An agent that a check asks may park itself like any other: the run that is checked
+// rests meanwhile, like one whose sub-agent parks (HL-17, X-22).
+func TestAnAgentThatACheckAsksParks(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	m := func(_ context.Context, r *model.Request) *model.Reply {
+		if r.Instructions != "Verify." {
+			return saysText("3")
+		}
+		if asked.Add(1) == 1 {
+			return asksFor(model.CallPart("", agent.AwaitResumptionTool, `{"reason":"the bank is closed"}`))
+		}
+		return saysText(`{"reasoning":"good","verdict":"accept"}`)
+	}
+	look := tool.New("look", "Looks.", func(context.Context, *tool.Call, struct{}) (string, error) { return "closed", nil }, readOnly)
+	s, o := checked(t, agent.Verify{Checks: []agent.Check{{Name: "review", Agent: "verifier", Task: "Is it right?", Tools: []string{"look"}}}}, m, look)
+	s.worker.Stop()
+	o.Agents[1].Tools = []string{"look"}
+	s.worker = s.open(t, o)
+	run, err := s.Start(t.Context(), "tester", "add 1 and 2", nil)
+	require.NoError(t, err)
+	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
+	_, err = s.here(t, run.Session+"/verifier-1").Resume(t.Context(), nil)
+	require.NoError(t, err)
+	out := s.rest(t, run)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.EqualValues(t, 2, asked.Load())
+}

@@ -80,6 +80,7 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 			base = append(base, e)
 		}
 		if e.Suspension != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Suspension != nil }) {
+			e.Suspension = &agent.Suspension{ID: e.Suspension.ID} // its requests may be long, and are not known any more
 			base = append(base, e)
 		}
 		if e.Notebook != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Notebook != nil }) {

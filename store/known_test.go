@@ -299,3 +299,19 @@ func textsOf(v *View) func(func(string) bool) {
 		}
 	}
 }
+
+// A compaction behind a suspension copies nothing of what people were asked in it.
+func TestABaseHasNoRequests(t *testing.T) {
+	m := agent.TextMessage(agent.RoleUser, "go")
+	whole := []agent.Event{
+		{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: "r", Spec: &agent.Spec{}}},
+		{Seq: 2, Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Requests: []agent.Request{{ID: "q-1", Text: strings.Repeat("long ", 1000)}}}},
+		{Seq: 3, Type: agent.EventCompacted, Compaction: &agent.Compaction{}, Message: &m},
+	}
+	k, base := condense(whole)
+	require.NotNil(t, k)
+	raw, err := json.Marshal(base)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "long")
+	require.EqualValues(t, 2, (&View{events: base}).Suspended())
+}

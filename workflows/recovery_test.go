@@ -88,13 +88,18 @@ func TestFinishNeedsItsSummary(t *testing.T) {
 	finish := func(args map[string]any) testsuite.Reply {
 		return testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: args}}}
 	}
-	b := setup(t, agent.Definition{Completion: agent.CompletionTool}, testsuite.NewScript(finish(map[string]any{"text": "blue"}), finish(map[string]any{"summary": "blue"})))
-	o := b.run(t, "go")
-	require.Equal(t, agent.StatusCompleted, o.Status)
-	require.Equal(t, "blue", o.Text)
-	refused := rows(b, 1)[0]
-	require.Equal(t, agent.CallRejected, refused.Status)
-	require.Contains(t, refused.Text, "summary")
+	for _, bad := range []map[string]any{{"text": "blue"}, {"summary": " \n"}, {"summary": 3}} {
+		b := setup(t, agent.Definition{Completion: agent.CompletionTool}, testsuite.NewScript(finish(bad), finish(map[string]any{"summary": "blue"})))
+		o := b.run(t, "go")
+		require.Equal(t, agent.StatusCompleted, o.Status)
+		require.Equal(t, "blue", o.Text)
+		refused := rows(b, 1)[0]
+		require.Equal(t, agent.CallRejected, refused.Status)
+		require.Contains(t, refused.Text, "summary must be a text that is not blank")
+		require.Contains(t, refused.Text, `"required":["summary"]`)
+	}
+	b := setup(t, agent.Definition{Completion: agent.CompletionTool}, testsuite.NewScript(finish(nil), finish(map[string]any{"x": 1}), finish(map[string]any{"x": 2})))
+	require.ErrorIs(t, b.run(t, "go").Err(), agent.CodeBadOutput, "as often as an output may be repaired")
 }
 
 // The last reply at a limit is asked for without tools, and is the outcome's text beside the

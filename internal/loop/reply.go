@@ -211,6 +211,9 @@ const quotedOutput = 8 << 10
 // quoteOutput returns the output's schema for a message that asks for a repair.
 func (s *step) quoteOutput() string {
 	schema, more := string(s.Spec.Output), ""
+	if schema == "" {
+		schema = string(finishTool(*s.Spec).Input)
+	}
 	if len(schema) > quotedOutput {
 		schema, more = strings.ToValidUTF8(schema[:quotedOutput], ""), fmt.Sprintf(" … (%d bytes)", len(schema))
 	}

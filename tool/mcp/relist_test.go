@@ -77,7 +77,7 @@ func TestRunThatSignsIn(t *testing.T) {
 	for _, req := range script.Requests() {
 		offered = append(offered, fullNames(req.Tools))
 	}
-	require.Equal(t, []string{"tickets__sign_in"}, offered[0])
+	require.Equal(t, []string{"tickets__sign_in", agent.AwaitResumptionTool}, offered[0])
 	require.Contains(t, offered[1], "tickets__result", "from the next turn on")
 	require.NotContains(t, offered[1], "tickets__sign_in")
 	events, err := json.Marshal(run.Events())

@@ -170,6 +170,9 @@ func (d *Definition) Text(name TextName, values ...string) string {
 	if i := slices.IndexFunc(texts, func(t TextInfo) bool { return t.Name == name }); !own && i >= 0 {
 		text = texts[i].Words
 	}
+	if len(values) == 0 {
+		return text
+	}
 	var pairs []string
 	for i := 0; i+1 < len(values); i += 2 {
 		pairs = append(pairs, "{"+values[i]+"}", values[i+1])

@@ -146,6 +146,9 @@ func replayWith(ctx context.Context, h *historypb.History, has *activities.Activ
 		if !v.tries(events, asked) {
 			return v, nil
 		}
+		if v.Agent != "" && closes(events[len(events)-1]) { // nothing else of its state is looked at
+			return v, nil
+		}
 		if err := asked.ask(&is); err != nil {
 			return v, err
 		}

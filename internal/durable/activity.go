@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime/debug"
 
+	"github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
@@ -56,13 +57,16 @@ func (f Future[Out]) Get(ctx workflow.Context) (out Out, err *agent.Error) {
 	// A run that is replayed reads all its results, and encoding/json, which Temporal's converter
 	// uses, takes twice as long.
 	var raw converter.RawValue
-	if f.Raw.Get(ctx, &raw) == nil && isJSON(raw.Payload()) && jsonv1.Unmarshal(raw.Payload().GetData(), &out) == nil {
+	if f.Raw.Get(ctx, &raw) == nil && isJSON(raw.Payload()) && json.Unmarshal(raw.Payload().GetData(), &out, inOnePass) == nil {
 		return out, nil
 	}
 	var slowly Out
 	err = FromTemporal(f.Raw.Get(ctx, &slowly))
 	return slowly, err
 }
+
+// inOnePass decodes as encoding/json does, but does not look for errors first.
+var inOnePass = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func isJSON(p *commonpb.Payload) bool {
 	return string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON

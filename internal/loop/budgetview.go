@@ -161,6 +161,9 @@ func (s *step) mustAskParent() bool {
 // made. Blocked accounts come first. Each gets something of every resource that it lacks, or
 // nothing: else two could each keep what the other lacks. Accounts that only ask early wait for them.
 func (s *step) nextGrant() (i int, more wire.Amounts) {
+	if len(s.Ledger.Accounts) == 0 {
+		return -1, more
+	}
 	k, waits := s.budgetView(), false
 	for i, a := range k.Accounts {
 		if !a.blocked() {
@@ -185,6 +188,9 @@ func (s *step) nextGrant() (i int, more wire.Amounts) {
 // nextDenial returns the index of an account that asks for agents though no more can be granted; -1
 // if there is none.
 func (s *step) nextDenial() int {
+	if len(s.Ledger.Accounts) == 0 {
+		return -1
+	}
 	if k := s.budgetView(); s.noMoreAgents(k) {
 		for i, a := range k.Accounts {
 			if a.Requested[wire.ResourceAgents] > 0 && k.remaining(wire.ResourceAgents) <= 0 {
@@ -198,7 +204,7 @@ func (s *step) nextDenial() int {
 // nextRecall returns the index of an account that has something which is missing here or above, and
 // that was not asked yet to return it; -1 if there is none.
 func (s *step) nextRecall() int {
-	if s.outcomeDecided() {
+	if s.outcomeDecided() || len(s.Ledger.Accounts) == 0 {
 		return -1
 	}
 	k := s.budgetView()
@@ -269,7 +275,7 @@ func (s *step) accountStarted(a Account) bool {
 // is suspended. It returns nil if there is none, or a person is asked already. It also waits for
 // the run's own calls in flight, because they are paid already.
 func (s *step) limitExhaustedForChild() *agent.Error {
-	if s.Phase != RunActive || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.RequestLimit) {
+	if s.Phase != RunActive || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.RequestLimit) || len(s.Ledger.Accounts) == 0 {
 		return nil
 	}
 	k := s.budgetView()

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"sync"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -14,8 +15,13 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 	if err != nil {
 		return s, nil, err
 	}
+	defer usedSteps.Put(st)
 	return st.State, st.effects, nil
 }
+
+// usedSteps has steps whose memory is used again: a step is as large as the state, and a replay makes
+// thousands.
+var usedSteps = sync.Pool{New: func() any { return new(step) }}
 
 // take handles one input: a part changes the state, and then the rules are carried out.
 func take(s State, m Moment, in Input) (*step, error) {
@@ -64,7 +70,8 @@ type step struct {
 
 // newStep begins a step that leaves s as it is.
 func newStep(s State, m Moment) *step {
-	st := &step{State: s, Moment: m}
+	st := usedSteps.Get().(*step)
+	*st = step{State: s, Moment: m, fired: st.fired[:0]}
 	st.unshare()
 	return st
 }

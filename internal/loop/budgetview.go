@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"math"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -54,9 +53,6 @@ import (
 //     Ledger.report). Otherwise the parts of one grant could go back and forth with recalls.
 //
 // So after each grant some run makes a model call or starts an agent, and both are limited.
-
-// unlimited is what is left of a resource that has no limit.
-const unlimited = math.MaxInt64
 
 // budgetView returns the ledger together with what the run has used and may use.
 func (s *State) budgetView() budgetView {
@@ -188,9 +184,6 @@ func (s *step) nextGrant() (i int, more wire.Amounts) {
 // nextDenial returns the index of an account that asks for agents though no more can be granted; -1
 // if there is none.
 func (s *step) nextDenial() int {
-	if len(s.Ledger.Accounts) == 0 {
-		return -1
-	}
 	if k := s.budgetView(); s.noMoreAgents(k) {
 		for i, a := range k.Accounts {
 			if a.Requested[wire.ResourceAgents] > 0 && k.remaining(wire.ResourceAgents) <= 0 {

@@ -1,12 +1,16 @@
 package loop
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/amount"
 	"github.com/fermata-agents/fermata/internal/wire"
 )
+
+// unlimited is what is left of a resource that has no limit.
+const unlimited = math.MaxInt64
 
 // Ledger is the part that shares limits between a run and its sub-agents: what the parent
 // granted to the run, and what the run granted to them. All its numbers are sums over a

@@ -230,7 +230,7 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 		messages = append(messages, reminded)
 	}
 	// A provider refuses a request that ends with the model's own words: a part of a reply that an
-	// interrupt left, if the agent turns the note about a suspension off.
+	// interrupt left, if no note about the suspension follows it.
 	if n := len(messages); n > 0 && !paused && messages[n-1].Role == agent.RoleAssistant {
 		messages = append(messages, agent.Message{Role: agent.RoleUser, Note: agent.NoteResumed, Parts: continued})
 	}

@@ -333,8 +333,8 @@ func TestACommandChecksAnAnswer(t *testing.T) {
 	require.Contains(t, done[1].Verdict.Evidence[0], "exit status 0")
 }
 
-// An agent that a check asks may park itself like any other: the run that is checked
-// rests meanwhile, like one whose sub-agent parks (HL-17, X-22).
+// An agent that a check asks may park itself if its author says so: the run that is checked rests meanwhile,
+// like one whose sub-agent parks.
 func TestAnAgentThatACheckAsksParks(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -350,7 +350,8 @@ func TestAnAgentThatACheckAsksParks(t *testing.T) {
 	look := tool.New("look", "Looks.", func(context.Context, *tool.Call, struct{}) (string, error) { return "closed", nil }, readOnly)
 	s, o := checked(t, agent.Verify{Checks: []agent.Check{{Name: "review", Agent: "verifier", Task: "Is it right?", Tools: []string{"look"}}}}, m, look)
 	s.worker.Stop()
-	o.Agents[1].Tools = []string{"look"}
+	on := true
+	o.Agents[1].Tools, o.Agents[1].AwaitResumption = []string{"look"}, &on
 	s.worker = s.open(t, o)
 	run, err := s.Start(t.Context(), "tester", "add 1 and 2", nil)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func (r recorded) agent() string {
 	switch {
 	case r.Spec != nil:
 		return r.Spec.Name
-	case r.Origin.Start != nil:
+	case r.Origin.Start != nil && agent.CheckName(r.Origin.Start.Agent) == nil:
 		return r.Origin.Start.Agent
 	}
 	return ""

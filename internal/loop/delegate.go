@@ -149,15 +149,15 @@ func (s *step) needsChildEvents() bool {
 // onlyAwaitsSuspendedChildren reports whether the turn waits only for children, and all of these are
 // suspended or have ended. A child that waits for a grant counts as working.
 func (s *State) onlyAwaitsSuspendedChildren() bool {
-	if s.Calls.count(CallAwaitingChildren) == 0 || s.Calls.count(CallAwaitingChildren)+s.Calls.count(CallDone) < len(s.Calls.List) {
-		return false
-	}
+	working := func(on string) bool { return !s.Children.endedOrSuspended(on) }
 	for _, c := range s.Calls.List {
-		if c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), func(on string) bool { return !s.Children.endedOrSuspended(on) }) {
+		switch {
+		case c.State == CallDone, c.State == CallPending && s.callWaits(c): // the check that it waits for is in the list
+		case c.State != CallAwaitingChildren, slices.ContainsFunc(s.awaitedChildren(c), working):
 			return false
 		}
 	}
-	return true
+	return s.Calls.count(CallAwaitingChildren) > 0
 }
 
 // maxNamed is how many sub-agents a refusal names at most.

@@ -35,7 +35,7 @@ func (s *step) providerFailed(err *agent.Error) {
 // repairCall counts a call of finish whose arguments do not fit the output's schema, and reports
 // whether the run does something other than to reject the call.
 func (s *step) repairCall(fault string) bool {
-	err := agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
+	err := s.badOutput(fault)
 	again := s.Turn.repair(s.Spec.Repairs)
 	s.noteVeto()
 	if s.recoverFirst(agent.FailureBadOutput, err) {

@@ -82,7 +82,7 @@ func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 		tail = slices.Clip(tail) // another state continued from here
 	}
 	if len(tail) == cap(tail) {
-		tail = slices.Grow(tail, max(32, len(tail))) // append itself copies a long tail more often
+		tail = slices.Grow(tail, max(8, len(tail))) // append itself copies a long tail more often
 	}
 	return append(tail, e)
 }

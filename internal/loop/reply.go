@@ -189,9 +189,17 @@ func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 	s.answered(r, text)
 }
 
+// badOutput returns the error of an answer that does not fit.
+func (s *step) badOutput(fault string) *agent.Error {
+	if len(s.Spec.Output) == 0 {
+		return agent.Errorf(agent.CodeBadOutput, "the arguments of finish do not fit: %s", fault)
+	}
+	return agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
+}
+
 // repair asks for an answer that fits the output's schema, as often as Repairs allows.
 func (s *step) repair(fault string) {
-	err := agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault)
+	err := s.badOutput(fault)
 	again := s.Turn.repair(s.Spec.Repairs)
 	s.noteVeto()
 	if s.recoverFirst(agent.FailureBadOutput, err) {

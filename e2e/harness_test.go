@@ -27,7 +27,7 @@ import (
 
 // patience is how long a test waits for what should come at once: on a machine that builds
 // something else beside many tests, that may be late.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 // stage is a real server with one worker of one agent, "tester".
 type stage struct {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,37 @@ func TestAConnectedReaderReadsOfAFork(t *testing.T) {
 	}
 	require.Equal(t, []agent.EventType{agent.EventRunStarted, agent.EventForked}, of[:2])
 	require.Contains(t, of, agent.EventMessage)
+}
+
+// A retry takes nothing out of the stream: a reader from the beginning reads the failed run as before, and then
+// where the retry begins (HX-47).
+func TestARetryTakesNothingOutOfTheStream(t *testing.T) {
+	t.Parallel()
+	replies := payments(1)
+	replies[1].Fail = []testsuite.Failure{{Kind: agent.FaultBadRequest, Message: "no"}}
+	s := setup(t, agent.Definition{}, testsuite.NewScript(replies...), (&till{}).tool())
+	run, failed := s.run(t, "pay", nil)
+	require.Equal(t, agent.StatusFailed, failed.Status)
+	read := func() (all []client.Event) {
+		for e, err := range s.Events(t.Context(), run.Session, nil) {
+			require.NoError(t, err)
+			all = append(all, e)
+		}
+		return all
+	}
+	before := read()
+	anew, err := s.Retry(t.Context(), run.Session, nil)
+	require.NoError(t, err)
+	retry, err := anew.Start(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, retry).Status)
+	after := read()
+	require.Equal(t, before, after[:len(before)])
+	begun := slices.IndexFunc(after, func(e client.Event) bool { return e.Type == agent.EventForked })
+	require.Greater(t, begun, len(before))
+	for i, e := range after {
+		require.EqualValues(t, i+1, e.Seq)
+	}
 }
 
 // A suspended run's outcome names the state at that point: what the run sets later is not in it (OA-22).

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
@@ -196,4 +198,35 @@ func TestWhatAPreflightLooksAt(t *testing.T) {
 	ctx = ended
 	_, err = try(s.parkable(), nil)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// slowServer answers no listing in time until it has been asked often enough.
+type slowServer struct {
+	temporal.Client
+	late int
+}
+
+func (s *slowServer) ListWorkflow(ctx context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	if s.late--; s.late >= 0 {
+		return nil, context.DeadlineExceeded
+	}
+	return s.Client.ListWorkflow(ctx, r)
+}
+
+func TestAPreflightAsksASlowServerAgain(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	w := s.open(t, s.parkable())
+	s.suspended(t, s.begin(t, "ask me", nil))
+	w.Stop()
+	n := 0
+	for v, err := range worker.Preflight(t.Context(), &slowServer{s.temporal, 2}, s.parkable(), nil) {
+		require.NoError(t, err)
+		require.NoError(t, v.Err())
+		n++
+	}
+	require.Equal(t, 1, n)
+	for _, err := range worker.Preflight(t.Context(), &slowServer{s.temporal, 3}, s.parkable(), nil) {
+		require.ErrorIs(t, err, agent.CodeTimeout)
+	}
 }

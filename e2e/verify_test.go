@@ -358,7 +358,8 @@ func TestAnAgentThatACheckAsksParks(t *testing.T) {
 	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
 	_, err = s.here(t, run.Session+"/verifier-1").Resume(t.Context(), nil)
 	require.NoError(t, err)
-	out := s.rest(t, run)
+	out, err := run.Result(t.Context()) // it is suspended until its child says that it goes on
+	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.EqualValues(t, 2, asked.Load())
 }

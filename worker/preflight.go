@@ -46,8 +46,8 @@ type PreflightOptions struct {
 //
 // Options are those of the new worker; see [Replay]. Without agents and flows only the
 // workflow's code is tried. An error ends the sequence: [agent.CodeInvalidInput] for invalid options
-// or an invalid query, [agent.CodeUnreachable] if the server does not answer, or the
-// context's error.
+// or an invalid query, [agent.CodeUnreachable] if the server can't be reached, [agent.CodeTimeout] if it
+// answered none of three attempts in time, or the context's error.
 func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOptions) iter.Seq2[Verdict, error] {
 	if p == nil {
 		p = &PreflightOptions{}
@@ -160,7 +160,9 @@ func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) 
 func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.WorkflowExecution) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{Query: q.text}
 	for n := 0; ; {
-		page, err := f.temporal.ListWorkflow(ctx, req)
+		page, err := thrice(ctx, func() (*workflowservice.ListWorkflowExecutionsResponse, error) {
+			return f.temporal.ListWorkflow(ctx, req)
+		})
 		var bad *serviceerror.InvalidArgument
 		switch {
 		case ctx.Err() != nil:
@@ -168,7 +170,7 @@ func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.Wor
 		case errors.As(err, &bad):
 			return agent.Errorf(agent.CodeInvalidInput, "the query can't be read: %s", bad.Message).WithPath("query")
 		case err != nil:
-			return fmt.Errorf("listing runs: %w", durable.FromRPC(err))
+			return fmt.Errorf("listing runs: %w", err)
 		}
 		for _, info := range page.GetExecutions() {
 			select {
@@ -188,14 +190,34 @@ func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.Wor
 
 // try reads the history of an execution and replays it.
 func (f *flightCheck) try(ctx context.Context, e *commonpb.WorkflowExecution) (Verdict, error) {
+	h, err := thrice(ctx, func() (*historypb.History, error) { return f.history(ctx, e) })
+	if err != nil {
+		return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), err)
+	}
+	return replayWith(ctx, h, f.has)
+}
+
+func (f *flightCheck) history(ctx context.Context, e *commonpb.WorkflowExecution) (*historypb.History, error) {
 	h := &historypb.History{}
 	events := f.temporal.GetWorkflowHistory(ctx, e.GetWorkflowId(), e.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), durable.FromRPC(err))
+			return nil, err
 		}
 		h.Events = append(h.Events, event)
 	}
-	return replayWith(ctx, h, f.has)
+	return h, nil
+}
+
+// thrice asks the server up to three times. A preflight asks it thousands of times, beside the runs that
+// it serves; the SDK gives each attempt 10 seconds.
+func thrice[T any](ctx context.Context, ask func() (T, error)) (answer T, err error) {
+	for range 3 {
+		answer, err = ask()
+		if err = durable.FromRPC(err); !errors.Is(err, agent.CodeTimeout) || ctx.Err() != nil {
+			break
+		}
+	}
+	return answer, err
 }

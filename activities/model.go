@@ -270,7 +270,8 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 	reply, err := m.Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Files: files, Tools: spec.Toolset, NoCalls: in.Summary != "", Output: outputFor(spec),
-		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
+		DeniedServerTools: slices.DeleteFunc(model.ServerTools(), func(t model.ServerTool) bool { return loop.MayServe(spec, string(t)) }),
+		MaxOutputTokens:   spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)
 		if streamed += len(delta.Text) + len(delta.Thinking); streamed > maxReply {

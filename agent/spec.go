@@ -54,7 +54,8 @@ type Definition struct {
 	// sub-agents.
 	Lifecycle bool `json:"lifecycle,omitempty"`
 	// Ceiling names the tools, or patterns of tools, that this agent and all agents below it
-	// may use at most; empty means that there is no such bound.
+	// may use at most; empty means that there is no such bound. A tool of the provider is named
+	// with [ServerToolPrefix]. The runtime's own tools are in no ceiling.
 	Ceiling []string `json:"ceiling,omitempty"`
 	// Role names a role, such as reviewer, that fills in what is left out here: instructions,
 	// limits, nudges, rules and others. fermata roles ls lists the roles.
@@ -180,6 +181,9 @@ type Spec struct {
 	Skillset []Skill `json:"skillset,omitempty"`
 	// InheritedReminders are those of the agents above. The log has them, with the Spec.
 	InheritedReminders []InheritedReminder `json:"inherited_reminders,omitempty"`
+	// InheritedCeilings are those of the agents above that exclude a tool of the provider. The log has
+	// them, with the Spec.
+	InheritedCeilings [][]string `json:"inherited_ceilings,omitempty"`
 	// Workspace is what the parent says about a workspace of the run's own, for its model. The log has
 	// it, with the Spec; nil means that the run works where its parent works.
 	Workspace *OwnWorkspace `json:"workspace,omitempty"`
@@ -242,6 +246,10 @@ const (
 	ExecutorClient   ToolExecutor = "client"   // the client that answers the request
 	ExecutorSubAgent ToolExecutor = "subagent" // a run of a sub-agent
 )
+
+// ServerToolPrefix is before the name of a tool of the provider in a ceiling:
+// "server_tools:web_search".
+const ServerToolPrefix = "server_tools:"
 
 // Names of the runtime's own tools.
 const (

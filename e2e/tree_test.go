@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -209,4 +210,36 @@ func TestNoChildOutlivesItsParent(t *testing.T) {
 			require.Len(t, f.script.Requests(), 5, "no model was asked after the end")
 		})
 	}
+}
+
+// The ceilings of a tree bound the provider's own tools too: a request of an agent below says which of
+// them it may not use (HA-97).
+func TestCeilingsOfATreeBoundTheToolsOfTheProvider(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	denied := map[string][]model.ServerTool{}
+	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		first := len(r.Messages) == 1
+		denied[r.Call.Agent] = r.DeniedServerTools
+		if len(r.Tools) > 0 && first {
+			return callsTool(r.Tools[0].Name, `{"task":"help"}`)
+		}
+		return saysText("done")
+	})
+	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
+	off := false
+	s.worker = s.open(t, &worker.Options{
+		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Models: map[string]model.Model{"script": m}, Temporal: stopsSoon,
+		Agents: []agent.Definition{
+			{Name: "tester", Model: "script/m", AwaitResumption: &off, Agents: []agent.SubAgent{{Agent: "middle", Tools: []string{"subagent__*", "server_tools:web_search"}}}},
+			{Name: "middle", Model: "script/m", AwaitResumption: &off, Agents: []agent.SubAgent{{Agent: "bottom"}}},
+			{Name: "bottom", Model: "script/m", Ceiling: []string{"server_tools:code_execution"}},
+		},
+	})
+	_, out := s.run(t, "go", nil)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.Equal(t, map[string][]model.ServerTool{"tester": {}, "middle": {model.CodeExecution}, "bottom": {model.WebSearch, model.CodeExecution}}, denied)
 }

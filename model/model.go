@@ -72,6 +72,9 @@ type Request struct {
 	// NoCalls means that the model may not call tools now. Tools are still sent, because
 	// the provider has the earlier requests with them in its cache.
 	NoCalls bool
+	// DeniedServerTools are tools of the provider that the request may not use, whatever the adapter was
+	// set up with: they are beyond the agent's ceiling. See [Request.Serves].
+	DeniedServerTools []ServerTool
 	// Output is a JSON Schema for the answer; empty means free text. An adapter whose
 	// provider can't enforce a schema may ignore it: the runtime checks every answer.
 	Output          json.RawMessage

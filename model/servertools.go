@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
-// ServerTool is a tool that a provider runs itself, during a model call. No rule,
-// approval or ceiling of an agent applies to it.
+// ServerTool is a tool that a provider runs itself, during a model call. A ceiling of an agent
+// applies to it ([Request.DeniedServerTools]); no rule and no approval does.
 type ServerTool string
 
 // The server tools.
@@ -19,12 +19,21 @@ const (
 	CodeExecution ServerTool = "code_execution"
 )
 
+// ServerTools returns all server tools.
+func ServerTools() []ServerTool { return []ServerTool{WebSearch, CodeExecution} }
+
+// Serves returns those of tools that the request may use. Adapters call it with the tools that they
+// were set up with.
+func (r *Request) Serves(tools []ServerTool) []ServerTool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t ServerTool) bool { return slices.Contains(r.DeniedServerTools, t) })
+}
+
 // CheckServerTools returns an [agent.CodeInvalidInput] error for an unknown server tool,
 // or for one that is listed twice. Adapters call it.
 func CheckServerTools(tools []ServerTool) error {
 	for i, t := range tools {
 		switch {
-		case t != WebSearch && t != CodeExecution:
+		case !slices.Contains(ServerTools(), t):
 			return refused("server_tools", "may have %s and %s, not %q", WebSearch, CodeExecution, string(t))
 		case slices.Contains(tools[:i], t):
 			return refused("server_tools", "names %s twice", t)

@@ -181,6 +181,39 @@ func workerTools(s State) (names []string) {
 	return names
 }
 
+// A tool of the provider is within every ceiling of the agents above and of the run's own, or no request
+// of the run has it. A parent whose entry lists nothing passes on what its own ceilings allow.
+func TestACeilingBoundsTheToolsOfTheProvider(t *testing.T) {
+	for _, c := range []struct {
+		parent, entry, child string
+		want                 []string
+	}{
+		{``, ``, ``, []string{"web_search", "code_execution"}},
+		{``, `,"tools":["*"]`, ``, []string{"web_search", "code_execution"}},
+		{``, `,"tools":["pay","server_tools:web_search"]`, ``, []string{"web_search"}},
+		{``, `,"tools":["pay"]`, ``, nil},
+		{`"ceiling":["server_tools:*","subagent__*"],`, ``, `"ceiling":["server_tools:code_execution"],`, []string{"code_execution"}},
+		{`"ceiling":["web_search","subagent__*"],`, `,"tools":["*"]`, ``, nil}, // that would be a worker's tool
+		{`"ceiling":["server_tools:web_search","subagent__*"],`, `,"tools":["server_tools:*"]`, ``, []string{"web_search"}},
+	} {
+		parent := played(t, `begin go`, `opened {`+c.parent+`"agents":[{"agent":"b"`+c.entry+`}],"toolset":[{"name":"add"}]}`)
+		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
+		require.NoError(t, err)
+		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
+		require.NoError(t, err)
+		child := played(t, `begin-child `+string(start), `opened {`+c.child+`"toolset":[{"name":"add"}]}`)
+		spec := child.state.Log.Tail[0].Started.Spec // model calls read the log's
+		var served []string
+		for _, name := range []string{"web_search", "code_execution"} {
+			if MayServe(spec, name) {
+				served = append(served, name)
+			}
+		}
+		require.Equal(t, c.want, served, "%+v", c)
+	}
+}
+
 // A child has the tools that its parent has, or those that its entry lists, and of them
 // none that is beyond the ceiling of an ancestor (HA-97).
 func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {

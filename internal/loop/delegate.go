@@ -131,7 +131,7 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if s.isFlow() { // its author decides what is called: no model could reach for more
 		return all
 	}
-	own := []string{""} // no tool has this name. An empty list would allow every tool.
+	own := []string{allServerTools} // of which the child's model may have none, so that the list is never empty
 	for _, t := range s.Spec.Toolset {
 		if t.Executor == "" {
 			own = append(own, t.Name)

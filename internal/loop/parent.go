@@ -127,6 +127,7 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	if b := s.Parent.Start; b != nil {
 		spec.Rules = mergeRules(b.Rules, spec.Rules)
 		spec.InheritedReminders, spec.Workspace = b.Reminders, s.ownWorkspace()
+		spec.InheritedCeilings = slices.DeleteFunc(slices.Clone(b.Ceilings), func(c []string) bool { return within([][]string{c}, allServerTools) })
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}
@@ -198,6 +199,15 @@ func (p Parent) rulesForbid(tools []agent.ToolSpec) bool {
 		}
 	}
 	return false
+}
+
+// allServerTools is the pattern of all tools of a provider.
+const allServerTools = agent.ServerToolPrefix + "*"
+
+// MayServe reports whether the ceilings of a Spec, its own and those that it has from the agents above,
+// allow a tool of the provider.
+func MayServe(spec *agent.Spec, name string) bool {
+	return within(append([][]string{spec.Ceiling}, spec.InheritedCeilings...), agent.ServerToolPrefix+name)
 }
 
 // within reports whether all ceilings allow a tool. An empty ceiling allows every tool.

@@ -84,7 +84,7 @@ func (s *step) recordRequested(calls []agent.ToolCall, r wire.Reply) (seen repea
 		s.noteRepeat(c.Tool, n)
 		seen.note(i, c.Tool, s.Turn.Repeat)
 		if n == repeatWarn {
-			s.Calls.remark(i, s.Spec.Text(agent.TextRepeatedCall, "times", strconv.Itoa(n)))
+			s.Turn.correct(s.Spec.Text(agent.TextRepeatedCall, "times", strconv.Itoa(n), "tool", c.Tool))
 		}
 	}
 	return seen
@@ -196,6 +196,7 @@ func (s *step) endCalls() {
 	s.recordTurnEnd()
 	s.Hooks.release()
 	hook, hookBytes := s.Hooks.takeNote()
+	correction := s.Turn.Correction
 	done, unable := s.endingCalls()
 	last, calls, judgedDone := s.stopsAfter(), s.Calls.List, s.Hooks.takeDone()
 	s.acted(calls)
@@ -221,6 +222,9 @@ func (s *step) endCalls() {
 	default: // a judge has ended a run that repeats itself
 		s.complete(agent.ReasonStalled, AnswerText(s.Spec, s.Turn.textOfTask()), wire.Reply{}, "")
 		return
+	}
+	if correction != "" {
+		s.recordOwnText(agent.NoteNudge, correction)
 	}
 	if hook != "" {
 		s.recordNoteSized(agent.NoteVerify, hook, hookBytes)

@@ -10,7 +10,7 @@ import (
 // descriptions and schemas. The state keeps it so; the log has the whole Spec.
 func withoutTexts(s agent.Spec) agent.Spec {
 	s.Instructions, s.Description, s.ClientTools = "", "", nil
-	s.InheritedReminders, s.Workspace = nil, nil // Parent has them
+	s.InheritedReminders, s.InheritedCeilings, s.Workspace = nil, nil, nil // Parent has them
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {
 		s.Rules[i].Arguments = nil

@@ -176,7 +176,8 @@ func (s *step) closeSuspension() {
 		return
 	}
 	s.Suspensions.Since = s.At
-	s.Recovery.dropNote() // whoever resumes says what comes next (PA-24)
+	s.Turn.dropCorrection() // whoever resumes says what comes next (PA-24)
+	s.Recovery.dropNote()
 	r := s.resumed
 	r.Suspension, r.Mode, r.Checkpoint, r.Turn = id, s.resumeMode(r), s.Turn.checkpointID(), s.Turn.N
 	s.record(agent.Event{Type: agent.EventRunResumed, Resumed: &r})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -46,6 +47,9 @@ type Turn struct {
 
 	// Note goes to the model once, after the conversation. The log does not have it.
 	Note string `json:"note,omitempty"`
+	// Correction says what was wrong with the form of the turn's reply. It goes to the model behind the
+	// results of the turn's calls, unless the run is suspended before (PA-24).
+	Correction string `json:"correction,omitempty"`
 	// SummaryReason is why the next turn begins from a summary; empty if it does not.
 	SummaryReason string `json:"summary_reason,omitempty"`
 	// ForceFit means that the conversation was compacted in this turn already. What is still
@@ -53,9 +57,12 @@ type Turn struct {
 	ForceFit bool `json:"force_fit,omitempty"`
 }
 
-// maxLast bounds the last text, in JSON bytes. The transcript has all of it. The other 6 KB of
+// maxLast bounds the last text, in JSON bytes. The transcript has all of it. The other 8 KB of
 // turnShare (space.go) are for the turn's other fields.
-const maxLast = turnShare - 6<<10
+const maxLast = turnShare - 8<<10
+
+// maxCorrection bounds the correction, in JSON bytes.
+const maxCorrection = 2 << 10
 
 // maxDelay bounds the error message of a delay, in JSON bytes.
 const maxDelay = 1 << 10
@@ -119,7 +126,7 @@ func (t *Turn) work() { enter(turnTransitions, &t.Phase, TurnWorking) }
 
 // end ends the turn, if one is in progress.
 func (t *Turn) end() {
-	t.Delay = nil
+	t.Delay, t.Correction = nil, ""
 	if t.Phase != TurnReady {
 		enter(turnTransitions, &t.Phase, TurnReady)
 	}
@@ -200,6 +207,12 @@ func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0,
 // setNote sets a note that goes to the model once. dropNote drops it.
 func (t *Turn) setNote(text string) { t.Note = text }
 func (t *Turn) dropNote()           { t.Note = "" }
+
+// correct adds a correction for behind the turn's results; dropCorrection drops all.
+func (t *Turn) correct(text string) {
+	t.Correction = fit(strings.TrimPrefix(t.Correction+"\n\n"+text, "\n\n"), maxCorrection)
+}
+func (t *Turn) dropCorrection() { t.Correction = "" }
 
 // summarizeFirst lets the next turn begin from a summary. cancelSummarizeFirst undoes that.
 func (t *Turn) summarizeFirst(why string) { t.SummaryReason = why }

@@ -83,7 +83,7 @@ func (s *step) checkForm(r wire.Reply) *agent.Error {
 	case s.refusesTextCalls(r): // each call gets a result that says so
 		how = "with tool calls that are written as text"
 	case s.exceedsProse(text):
-		s.Calls.remark(len(s.Calls.List)-1, s.proseText(agent.TextMaxProseWithCalls, text))
+		s.Turn.correct(s.proseText(agent.TextMaxProseWithCalls, text))
 		how = "with more text beside its calls than turn_policy.max_prose_chars allows"
 	default:
 		s.Turn.acted()

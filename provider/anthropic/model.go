@@ -87,6 +87,9 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
+	once := *m // a copy: the tools of the provider, and the endpoint that hides the token, are for this call alone
+	once.serves = req.Serves(m.serves)
+	m = &once
 	// The provider refuses citations together with a schema.
 	files := &shownFiles{Files: filebody.New(req.Files), bytes: req.Files, cites: m.cites && len(req.Output) == 0}
 	params, err := m.params(req, files)
@@ -100,9 +103,8 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 			return nil, err
 		}
 		// A copy: the token, and the endpoint that hides it, are for this call alone.
-		once := *m
 		once.endpoint = endpoint
-		m, opts = &once, append(opts, option.WithHeader("Authorization", "Bearer "+token))
+		opts = append(opts, option.WithHeader("Authorization", "Bearer "+token))
 	}
 	var res *http.Response
 	err = m.client.Post(ctx, "v1/messages", params, &res, opts...)

@@ -98,3 +98,18 @@ func TestServerTools(t *testing.T) {
 	o := anthropic.Options{ServerTools: []model.ServerTool{"telepathy"}}
 	require.ErrorIs(t, o.Check(), agent.CodeInvalidInput)
 }
+
+// A request has none of the provider's tools that it is denied, and the model keeps them for others.
+func TestServerToolsThatARequestIsDenied(t *testing.T) {
+	s := standin.Listen(t, standin.Answer(200, "text/event-stream", stream(begin, open(0, textBlock), text(0, "x"), stop(0), because("end_turn"), end)))
+	m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: s.URL, ServerTools: []model.ServerTool{model.WebSearch, model.CodeExecution}})
+	sent := func(denied ...model.ServerTool) string {
+		standin.Reply(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: []agent.Message{asks}, DeniedServerTools: denied})
+		return string(s.Bodies[len(s.Bodies)-1])
+	}
+	require.NotContains(t, sent(model.ServerTools()...), `"tools"`)
+	one := sent(model.WebSearch)
+	require.NotContains(t, one, "web_search")
+	require.Contains(t, one, "code_execution")
+	require.Contains(t, sent(), "web_search")
+}

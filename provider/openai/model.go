@@ -100,17 +100,17 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
+	once := *m // a copy: the tools of the provider, the token, and the endpoint that hides it are for this call alone
+	once.with.ServerTools = req.Serves(m.with.ServerTools)
 	// Each request asks for the token, since it expires.
 	if m.signIn != nil {
 		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
 		if err != nil {
 			return nil, err
 		}
-		// A copy: the token, and the endpoint that hides it, are for this call alone.
-		once := *m
 		once.endpoint, once.auth = endpoint, []option.RequestOption{option.WithHeader("Authorization", "Bearer "+token)}
-		m = &once
 	}
+	m = &once
 	res, into, err := m.send(ctx, req, emit)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()

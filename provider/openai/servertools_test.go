@@ -81,3 +81,22 @@ func TestServerToolsThatCantBeMeant(t *testing.T) {
 		require.Equal(t, "server_tools", what.Path)
 	}
 }
+
+// A request has none of the server's tools that it is denied, and the model keeps them for others.
+func TestServerToolsThatARequestIsDenied(t *testing.T) {
+	s := standin.Listen(t, standin.Drip(events(created, done(0, sunny), ended("completed", "")), 0))
+	m := openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", API: openai.Responses, ServerTools: model.ServerTools()})
+	sent := func(denied ...model.ServerTool) string {
+		req := ask("How is Rome?")
+		req.DeniedServerTools = denied
+		standin.Reply(t, m, req)
+		return string(s.Bodies[len(s.Bodies)-1])
+	}
+	none := sent(model.ServerTools()...)
+	require.NotContains(t, none, `"tools"`)
+	require.NotContains(t, none, `"include":["code_interpreter`)
+	one := sent(model.WebSearch)
+	require.NotContains(t, one, "web_search")
+	require.Contains(t, one, "code_interpreter")
+	require.Contains(t, sent(), "web_search")
+}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -84,6 +85,10 @@ func (c *checker) part(e entry, at string, def agent.Definition) {
 // checkTogether checks what agents say of each other and of tools, when all are known.
 func (f *File) checkTogether(c *checker, list []entry) {
 	known := f.knownTools()
+	bounded := slices.Clip(known) // what a ceiling may name
+	for _, t := range model.ServerTools() {
+		bounded = append(bounded, agent.ServerToolPrefix+string(t))
+	}
 	for _, e := range list {
 		def, err := f.Agent(e.name)
 		if err != nil {
@@ -101,9 +106,9 @@ func (f *File) checkTogether(c *checker, list []entry) {
 			}
 		}
 		for i, a := range def.Agents {
-			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, known)
+			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, bounded)
 		}
-		f.checkPatterns(c, e, "ceiling", def.Ceiling, known)
+		f.checkPatterns(c, e, "ceiling", def.Ceiling, bounded)
 		f.checkPatterns(c, e, "stop_after", def.StopAfter, known)
 		f.checkOwned(c, e, def, known)
 		if def.ToolSearch != nil {
@@ -291,7 +296,7 @@ func (f *File) callable(name string) bool {
 // Approvals returns the approvals of tools, by names and patterns.
 func (f *File) Approvals() map[string]agent.ToolApproval { return f.asks }
 
-// knownTools returns the names that rules and ceilings may use.
+// knownTools returns the names that rules may use, and ceilings with others.
 func (f *File) knownTools() []string {
 	known := slices.Concat(toolNames, []string{agent.FinishTool, agent.ReturnUnableTool, agent.ShowFileTool, agent.ToolSearchTool, agent.NotebookTool})
 	for _, what := range []string{"list", "wait", "pause", "resume", "stop"} {

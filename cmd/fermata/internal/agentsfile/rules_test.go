@@ -19,7 +19,7 @@ agents:
     agents:
       - {agent: payer, description: Pays., tools: [pay, "fs_*"], limits: {turns: 5}}
     lifecycle: true
-    ceiling: ["fs_*", shell_run, pay]
+    ceiling: ["fs_*", shell_run, pay, "server_tools:web_search"]
     on_limit: ask
     on_loop: fail
     answer_timeouts: {remind: 1h, deadline: 24h, default: Decide yourself.}
@@ -90,7 +90,7 @@ func TestFaultsOfRules(t *testing.T) {
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
 			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "shell_run"?`,
 			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
-			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "fs_read"?`,
+			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, memory, todo, ask_user, await_resumption, wait_for_user, report_progress, finish, return_unable, show_file, tool_search, notebook, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, server_tools:web_search, server_tools:code_execution, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "fs_read"?`,
 		}},
 		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments.type has \"7\"; the types are object, array, string, number, integer, boolean, null"}},
 		{"schemas without end", "    rules: [{do: deny, arguments: {$ref: '#'}}]\n    client_tools: [{name: pay, input: {allOf: [{$Ref: '#'}]}}]\n    output: {type: object, properties: {a: {$ref: '#/properties/a'}}}\n", []string{

@@ -247,10 +247,6 @@ const (
 	ExecutorSubAgent ToolExecutor = "subagent" // a run of a sub-agent
 )
 
-// ServerToolPrefix is before the name of a tool of the provider in a ceiling:
-// "server_tools:web_search".
-const ServerToolPrefix = "server_tools:"
-
 // Names of the runtime's own tools.
 const (
 	AskUserTool         = "ask_user"         // asks a person

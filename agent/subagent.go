@@ -27,3 +27,7 @@ func (a SubAgent) Tool() string { return SubAgentPrefix + a.Agent }
 
 // SubAgentPrefix begins the names of tools that start sub-agents.
 const SubAgentPrefix = "subagent__"
+
+// ServerToolPrefix begins the names of the provider's tools in a ceiling, and in the tools of a
+// sub-agent's entry: "server_tools:web_search".
+const ServerToolPrefix = "server_tools:"

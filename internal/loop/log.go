@@ -56,6 +56,10 @@ const (
 	sealRetryMax   = 5 * time.Minute
 )
 
+// maxSealTries is how often the store may fail in a row: for about a week. Each seal that fails adds
+// events to Temporal's history, which can't begin anew before the log is stored, and may have 51,200.
+const maxSealTries = 2000
+
 // setHead sets where the session's log ends in the store.
 func (l *Log) setHead(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
 
@@ -301,16 +305,16 @@ func (s *step) sealed(in Sealed) error {
 }
 
 // sealFailed takes the failure of a seal. If the store may come back, the seal is tried
-// again. Else the run fails: it must not report an end or a suspension that the store does
-// not have.
+// again. Else, and if it has failed too often, the run fails: it must not report an end or a
+// suspension that the store does not have.
 func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.cancelSeal()
 	// startSeal cleared it, and nothing was stored.
 	s.Log.setHeadBehind(len(s.Backlog().Events) > 0)
 	switch {
 	// A seal may be repeated: the store compares fences. So it is tried again also after
-	// worker_lost, ever more rarely.
-	case err.Retryable, err.Code == agent.CodeWorkerLost:
+	// worker_lost, ever more rarely, and not for ever.
+	case (err.Retryable || err.Code == agent.CodeWorkerLost) && s.Log.Tries < maxSealTries:
 		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
 		if s.Log.losesWorkers() != was {

@@ -36,3 +36,31 @@ func TestALogIsSealed(t *testing.T) {
 	require.Equal(t, []any{false, 0, false}, []any{l.hasUnsealed(), l.Tries, l.losesWorkers()})
 	require.Equal(t, int64(4), l.Fence.N, "each write has a number")
 }
+
+// A store that fails for a week is given up, and the run was never suspended: it fails, and nothing can be
+// resumed (OA-61). A store that comes back before is as good as new (OA-62).
+func TestAStoreThatStaysAwayIsGivenUp(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		p := played(t, `begin go`, `opened {"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`)
+		began := p.now
+		for range maxSealTries {
+			p.lines(`not-sealed store_unavailable`)
+			require.Equal(t, RunActive, p.state.Phase)
+			p.lines(`after 5m`, `timer`)
+		}
+		require.InDelta(t, 7*24, p.now.Sub(began).Hours(), 2)
+		if back {
+			p.lines(`sealed`)
+			require.Zero(t, p.state.Log.Tries)
+			require.True(t, p.state.Suspensions.atRest())
+			continue
+		}
+		p.lines(`not-sealed store_unavailable`)
+		require.Equal(t, RunEnding, p.state.Phase)
+		p.lines(`not-sealed store_unavailable`)
+		require.Equal(t, RunEnded, p.state.Phase)
+		require.Equal(t, agent.CodeStoreUnavailable, p.state.End.Outcome.Error.Code)
+		_, _, err := Step(p.state, Moment{At: p.now}, p.input("resume", "{}"))
+		require.ErrorIs(t, err, agent.CodeClosed)
+	}
+}

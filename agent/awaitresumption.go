@@ -13,14 +13,14 @@ func (d *Definition) offerAwaitResumption() {
 }
 
 // loops reports whether the agent works in a loop: its model has something to do between its first
-// turn and its answer. Any other agent answers, and is asked again only about that answer. The limits
-// must have their defaults.
+// turn and its answer, or checks look at what it does. Any other agent answers, and is asked again only
+// if the answer has the wrong form. The limits must have their defaults.
 func (d *Definition) loops() bool {
 	if d.Limits.OwnTurns == 1 || d.Limits.Turns == 1 {
 		return false
 	}
 	return len(d.Tools)+len(d.Skills)+len(d.ClientTools)+len(d.Agents) > 0 || d.Notebook != nil ||
-		d.Completion == CompletionTool || d.DoneSentinel != "" || d.Daemon != nil
+		d.Completion == CompletionTool || d.DoneSentinel != "" || d.Daemon != nil || len(d.Checks()) > 0
 }
 
 // checkAwaitResumption refuses a definition that both names the tool and turns it off.

@@ -30,7 +30,7 @@ type Definition struct {
 	// wait_for_user, report_progress, save_artifact, todo and memory.
 	Tools []string `json:"tools,omitempty"`
 	// AwaitResumption says whether the model has the tool await_resumption, with which it suspends
-	// its own run; nil means yes if the agent works in a loop and no check asks it.
+	// its own run; nil means yes if the agent works in a loop.
 	AwaitResumption *bool `json:"await_resumption,omitempty"`
 	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
 	// model knows their names and descriptions, and loads one with the tool skill.

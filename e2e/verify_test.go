@@ -333,8 +333,8 @@ func TestACommandChecksAnAnswer(t *testing.T) {
 	require.Contains(t, done[1].Verdict.Evidence[0], "exit status 0")
 }
 
-// An agent that a check asks may park itself if its author says so: the run that is checked rests meanwhile,
-// like one whose sub-agent parks.
+// An agent that a check asks may park itself, for a day at most: the run that is checked rests meanwhile,
+// like one whose sub-agent parks (HL-17, X-22).
 func TestAnAgentThatACheckAsksParks(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -350,13 +350,15 @@ func TestAnAgentThatACheckAsksParks(t *testing.T) {
 	look := tool.New("look", "Looks.", func(context.Context, *tool.Call, struct{}) (string, error) { return "closed", nil }, readOnly)
 	s, o := checked(t, agent.Verify{Checks: []agent.Check{{Name: "review", Agent: "verifier", Task: "Is it right?", Tools: []string{"look"}}}}, m, look)
 	s.worker.Stop()
-	on := true
-	o.Agents[1].Tools, o.Agents[1].AwaitResumption = []string{"look"}, &on
+	o.Agents[1].Tools = []string{"look"}
 	s.worker = s.open(t, o)
 	run, err := s.Start(t.Context(), "tester", "add 1 and 2", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
-	_, err = s.here(t, run.Session+"/verifier-1").Resume(t.Context(), nil)
+	verifier := s.here(t, run.Session+"/verifier-1")
+	parked := s.suspended(t, verifier)
+	require.WithinDuration(t, parked.Since.Add(24*time.Hour), parked.Conditions.Any[0].At, time.Minute)
+	_, err = verifier.Resume(t.Context(), nil)
 	require.NoError(t, err)
 	out, err := run.Result(t.Context()) // it is suspended until its child says that it goes on
 	require.NoError(t, err)

@@ -39,38 +39,6 @@ func addChecks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	return faults
 }
 
-// askedByChecks returns the names of the agents that checks ask, and of those below them.
-func (o *Options) askedByChecks() (names []string) {
-	below := map[string][]agent.SubAgent{}
-	for _, f := range o.Flows { // flows have no checks
-		below[f.Definition().Name] = f.Definition().Agents
-	}
-	for _, def := range o.Agents {
-		below[def.Name] = def.Agents
-		for _, k := range def.Checks() {
-			names = append(names, k.Agent) // empty for other kinds of checks
-		}
-	}
-	for i := 0; i < len(names); i++ { // names grows on the way
-		for _, sub := range below[names[i]] {
-			if !slices.Contains(names, sub.Agent) {
-				names = append(names, sub.Agent)
-			}
-		}
-	}
-	return names
-}
-
-// withoutParking turns the tool await_resumption off for an agent that a check asks, or one below it,
-// unless its author asks for the tool. What is checked may come from anywhere, and could talk such an
-// agent into a park without an end: no timeout bounds the check.
-func withoutParking(def agent.Definition, asked []string) agent.Definition {
-	if def.AwaitResumption == nil && slices.Contains(asked, def.Name) && !slices.Contains(def.Tools, agent.AwaitResumptionTool) {
-		def.AwaitResumption = new(bool)
-	}
-	return def
-}
-
 // checkCompactor checks the tool of a custom compaction: the runtime itself calls it, with what models
 // and tools have said.
 func checkCompactor(spec agent.Spec, d *activities.Activities) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -116,37 +115,4 @@ func TestADryRunThatWouldFail(t *testing.T) {
 	parked, err := worker.DryRun(t.Context(), o, agent.Start{Agent: "payer", Input: agent.Input{Text: "Pay."}, Park: &agent.Conditions{}})
 	require.NoError(t, err)
 	require.Zero(t, parked.Request, "a parked run begins without a model call")
-}
-
-// An agent that a check asks is not offered await_resumption: no timeout bounds the check, so the
-// run that is checked would wait for a resume. The agent itself can say otherwise (HL-17, HL-18).
-func TestAnAgentThatACheckAsksDoesNotPark(t *testing.T) {
-	on := true
-	second := []agent.Check{{Name: "second", Agent: "critic", Task: "Look at it."}}
-	named := agent.Definition{Tools: []string{"look", agent.AwaitResumptionTool}}
-	for name, c := range map[string]struct {
-		critic agent.Definition
-		lead   agent.Definition
-		want   bool
-	}{
-		"nobody asks":       {agent.Definition{Tools: []string{"look"}}, agent.Definition{}, true},
-		"verify":            {agent.Definition{Tools: []string{"look"}}, agent.Definition{Verify: agent.Verify{Checks: second}}, false},
-		"before calls":      {agent.Definition{Tools: []string{"look"}}, agent.Definition{Hooks: agent.Hooks{BeforeCalls: agent.CallHooks{Checks: second}}}, false},
-		"verify, turned on": {agent.Definition{Tools: []string{"look"}, AwaitResumption: &on}, agent.Definition{Verify: agent.Verify{Checks: second}}, true},
-		"verify, named":     {named, agent.Definition{Verify: agent.Verify{Checks: second}}, true},
-		"above a flow":      {agent.Definition{Agents: []agent.SubAgent{{Agent: "steps", Tools: []string{"*"}}}}, agent.Definition{Verify: agent.Verify{Checks: second}}, false},
-		"above one":         {agent.Definition{Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"*"}}}}, agent.Definition{Verify: agent.Verify{Checks: second}}, false},
-	} {
-		steps := flow.New("steps", func(flow.Context, string) (string, error) { return "", nil }, &flow.Options{Agents: []agent.SubAgent{{Agent: "helper"}}})
-		helper := agent.Definition{Name: "helper", Model: "script/m", Tools: []string{"look"}}
-		c.critic.Name, c.critic.Model = "critic", "script/m"
-		c.lead.Name, c.lead.Model, c.lead.Tools = "lead", "script/m", []string{"look"}
-		o := &worker.Options{Agents: []agent.Definition{c.lead, c.critic, helper}, Flows: []flow.Flow{steps}, Tools: lookAndPay(), Models: map[string]model.Model{"script": testsuite.NewScript()}}
-		for who, want := range map[string]bool{"critic": c.want, "lead": true, "helper": len(c.critic.Agents) == 0} {
-			p, err := worker.DryRun(t.Context(), o, agent.Start{Agent: who, Input: agent.Input{Text: "go"}})
-			require.NoError(t, err, name)
-			_, has := p.Spec.Tool(agent.AwaitResumptionTool)
-			require.Equal(t, want, has, "%s: %s", name, who)
-		}
-	}
 }

@@ -58,9 +58,8 @@ func (o *Options) fit() (*activities.Activities, error) {
 		faults = append(faults, err)
 	}
 	faults = append(faults, o.checkPolicy()...)
-	asked := o.askedByChecks()
 	for _, def := range o.Agents {
-		faults = append(faults, addAgent(d, withoutParking(def, asked), o.modelQueue(def.Model), o.Policy)...)
+		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model), o.Policy)...)
 	}
 	faults = append(faults, o.addFlows(d)...)
 	// After all agents: an agent may name one that is listed later.

@@ -76,7 +76,7 @@ func (s *step) delegate(i int) {
 			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background, Outlives: s.isFlow(),
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
 			Grant: grant, MaxDepth: s.levelsBelow() - 1, Principal: s.principal(), Workspace: s.childWorkspace(sub.Workspace),
-			Reminders: s.Spec.RemindersBelow(s.Parent.reminders()),
+			Reminders: s.Spec.RemindersBelow(s.Parent.reminders()), LongestPark: s.longestPark(c),
 		},
 	})
 }

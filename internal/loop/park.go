@@ -187,6 +187,37 @@ func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
 	s.openSuspension(by, "park", reason)
 }
 
+// longestCheckPark bounds a park of an agent that a check asks, and of those below it. Such a check has no
+// timeout, and what it looks at may come from anywhere: it must not be able to talk an agent into a park
+// without an end.
+const longestCheckPark = 24 * time.Hour
+
+// longestPark returns the bound of parks for a child that a call starts.
+func (s *step) longestPark(c Call) agent.Duration {
+	if s.Checks.has(c.ID) {
+		return agent.Duration(longestCheckPark)
+	}
+	return s.Parent.longestPark()
+}
+
+func (p Parent) longestPark() agent.Duration {
+	if p.Start == nil {
+		return 0
+	}
+	return p.Start.LongestPark
+}
+
+// within returns conditions of which one is met after a time at the latest; zero is no bound.
+func (s *step) within(c agent.Conditions, longest agent.Duration) agent.Conditions {
+	list := absolute(agent.Conditions{Any: c.List()}, s.now()).Any
+	last := s.now().Add(time.Duration(longest))
+	timed := func(one agent.Condition) bool { return !one.At.IsZero() && !one.At.After(last) }
+	if longest == 0 || slices.ContainsFunc(list, timed) {
+		return c
+	}
+	return agent.Conditions{Any: append(list, agent.Condition{At: last}), OnTimeout: c.OnTimeout, Input: c.Input}
+}
+
 // goIdle parks a daemon until something comes.
 func (s *step) goIdle() {
 	var c agent.Conditions

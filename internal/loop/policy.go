@@ -68,6 +68,7 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 			continue
 		}
 		p := parkings[n]
+		p.Conditions = s.within(p.Conditions, s.Parent.longestPark())
 		n++ // counts rejected calls too: parkings has an entry for each call
 		switch {
 		case parked || c.State != CallPending:

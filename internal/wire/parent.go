@@ -34,6 +34,9 @@ type ChildStart struct {
 	// limit. MaxDepth is how many levels of runs may be below the run.
 	Grant    *Amounts `json:"grant,omitempty"`
 	MaxDepth int      `json:"max_depth,omitempty"`
+	// LongestPark bounds how long the run's model may park it: the run works for a check, itself or by
+	// way of those above it. Zero means no bound.
+	LongestPark agent.Duration `json:"longest_park,omitempty"`
 	// Workspace says where the run works; nil means the worker's workspace.
 	Workspace *ChildWorkspace `json:"workspace,omitempty"`
 }

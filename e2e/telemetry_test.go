@@ -43,7 +43,7 @@ func tracedBrain(_ context.Context, req *model.Request) *model.Reply {
 	part := func(tool, arguments string) agent.Part {
 		return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: []byte(arguments)}}
 	}
-	again := part("echo", fmt.Sprintf(`{"text":%q}`, told))
+	again := part("echo", fmt.Sprintf(`{"text":%q}`, fmt.Sprint(turns, " ", told)))
 	switch {
 	case req.Call.Agent == "clerk" && turns == 0:
 		return asksFor(again)

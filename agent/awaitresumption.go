@@ -14,7 +14,7 @@ func (d *Definition) offerAwaitResumption() {
 
 // loops reports whether the agent works in a loop: its model has something to do between its first
 // turn and its answer, or checks look at what it does. Any other agent answers, and is asked again only
-// if the answer has the wrong form. The limits must have their defaults.
+// about the form of its answer. The limits must have their defaults.
 func (d *Definition) loops() bool {
 	if d.Limits.OwnTurns == 1 || d.Limits.Turns == 1 {
 		return false

@@ -124,9 +124,15 @@ func (d Definition) checkRules() error {
 			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: a client tool needs no approval, since the client decides about each call; leave approval out", d.Name, i).WithPath("client_tools")
 		}
 	}
+	if err := checkBound(d.Ceiling, "ceiling"); err != nil {
+		return d.owns(err)
+	}
 	for i, a := range d.Agents {
 		if err := CheckName(a.Agent); err != nil {
 			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
+		}
+		if err := checkBound(a.Tools, fmt.Sprintf("agents[%d].tools", i)); err != nil {
+			return d.owns(err)
 		}
 		if err := a.Limits.Check(); err != nil {
 			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)

@@ -115,6 +115,35 @@ func (d *Definition) Checks() (all []Check) {
 	return all
 }
 
+// CircleOfChecks returns the names of agents of whom each asks the next by a check, from the named one back
+// to itself; nil if its checks do not lead back to it. In such a circle no answer is ever accepted.
+func CircleOfChecks(list []Definition, name string) []string {
+	asks := map[string][]string{}
+	for _, d := range list {
+		for _, k := range d.Checks() {
+			if k.Agent != "" {
+				asks[d.Name] = append(asks[d.Name], k.Agent)
+			}
+		}
+	}
+	paths, seen := [][]string{{name}}, map[string]bool{}
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
+		for _, next := range asks[path[len(path)-1]] {
+			longer := append(slices.Clone(path), next)
+			if next == name {
+				return longer
+			}
+			if !seen[next] {
+				seen[next] = true
+				paths = append(paths, longer)
+			}
+		}
+	}
+	return nil
+}
+
 // EditChecks calls edit for the checks of all points. Definitions that share the lists with this one
 // do not change.
 func (d *Definition) EditChecks(edit func(p CheckPoint, i int, k *Check)) {

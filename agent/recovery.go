@@ -156,7 +156,7 @@ func (r Remedy) After() RecoveryAction {
 
 // checkRecovery refuses what no run could carry out.
 func (d Definition) checkRecovery() error {
-	if d.Model == FlowModel && (len(d.Recovery) > 0 || d.Lessons || d.LoopDetection != (LoopDetection{}) || d.Limits.Adaptive != nil || d.OnLimit == LimitActionFinalize) {
+	if d.Model == FlowModel && (len(d.Recovery) > 0 || d.Lessons || d.LoopDetection.named() || d.Limits.Adaptive != nil || d.OnLimit == LimitActionFinalize) {
 		return Errorf(CodeInvalidInput, "agent %s: recovery, lessons, loop_detection, limits.adaptive and on_limit: finalize are about a model, and a flow has none; let its function decide", d.Name).WithPath("recovery")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(d.Recovery)) {

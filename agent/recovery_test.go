@@ -40,21 +40,22 @@ func contains[T comparable](list []T, one T) bool {
 // What can't be meant is refused, and says what may be written.
 func TestRecoveryThatCantBeMeant(t *testing.T) {
 	for want, d := range map[string]Definition{
-		"the kinds are bad_output, limit_cost":    {Recovery: Recovery{"bad_luck": {Do: RecoverFail}}},
-		"times is 101; it may be 1 to 100":        {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Times: 101}}},
-		"times and then belong to retry":          {Recovery: Recovery{FailureRefusal: {Do: RecoverHandoff, Times: 1}}},
-		"then must be one of ask, handoff, fail":  {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Then: RecoverRetry}}},
-		"text is the message of correct":          {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Text: "x"}}},
-		"fallback needs fallbacks":                {Recovery: Recovery{FailureRefusal: {Do: RecoverFallback}}},
-		"it needs completion: tool":               {Recovery: Recovery{FailureUnable: {Do: RecoverHandoff}}},
-		"it needs completion: tool, or loop_dete": {Recovery: Recovery{FailureNoProgress: {Do: RecoverHandoff}}},
-		"it needs output, the schema":             {Recovery: Recovery{FailureBadOutput: {Do: RecoverHandoff}}},
-		"loop_detection.cycles is 1; it may be 2": {LoopDetection: LoopDetection{Cycles: 1}},
-		"loop_detection.idle is 101; it may be 2": {LoopDetection: LoopDetection{Idle: 101}},
-		"on_loop must be one of fail, ask, not":   {OnLoop: LimitActionFinalize},
-		"limits.adaptive.initial is 9, more than": {Limits: Limits{Adaptive: &AdaptiveLimit{Initial: 9, Max: 8}}},
-		"limits.adaptive.extend_by is -1":         {Limits: Limits{Adaptive: &AdaptiveLimit{ExtendBy: -1}}},
-		"limits.adaptive belongs to the limits":   {Agents: []SubAgent{{Agent: "b", Limits: Limits{Adaptive: &AdaptiveLimit{}}}}},
+		"the kinds are bad_output, limit_cost":           {Recovery: Recovery{"bad_luck": {Do: RecoverFail}}},
+		"times is 101; it may be 1 to 100":               {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Times: 101}}},
+		"times and then belong to retry":                 {Recovery: Recovery{FailureRefusal: {Do: RecoverHandoff, Times: 1}}},
+		"then must be one of ask, handoff, fail":         {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Then: RecoverRetry}}},
+		"text is the message of correct":                 {Recovery: Recovery{FailureRefusal: {Do: RecoverRetry, Text: "x"}}},
+		"fallback needs fallbacks":                       {Recovery: Recovery{FailureRefusal: {Do: RecoverFallback}}},
+		"it needs completion: tool":                      {Recovery: Recovery{FailureUnable: {Do: RecoverHandoff}}},
+		"it needs completion: tool, or loop_dete":        {Recovery: Recovery{FailureNoProgress: {Do: RecoverHandoff}}},
+		"it needs output, the schema":                    {Recovery: Recovery{FailureBadOutput: {Do: RecoverHandoff}}},
+		"loop_detection.cycles is 1; it may be 2":        {LoopDetection: LoopDetection{Cycles: 1}},
+		"loop_detection.idle is 101; it may be 2":        {LoopDetection: LoopDetection{Idle: 101}},
+		`loop_detection.scope is "all"; it may be "run"`: {LoopDetection: LoopDetection{Scope: "all"}},
+		"on_loop must be one of fail, ask, not":          {OnLoop: LimitActionFinalize},
+		"limits.adaptive.initial is 9, more than":        {Limits: Limits{Adaptive: &AdaptiveLimit{Initial: 9, Max: 8}}},
+		"limits.adaptive.extend_by is -1":                {Limits: Limits{Adaptive: &AdaptiveLimit{ExtendBy: -1}}},
+		"limits.adaptive belongs to the limits":          {Agents: []SubAgent{{Agent: "b", Limits: Limits{Adaptive: &AdaptiveLimit{}}}}},
 	} {
 		d.Name, d.Model = "a", "m"
 		err := d.Check()

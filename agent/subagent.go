@@ -1,6 +1,9 @@
 package agent
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"path"
+)
 
 // SubAgent is an agent that another agent may give work to. The parent's model gets the tool
 // subagent__NAME for it.
@@ -31,3 +34,16 @@ const SubAgentPrefix = "subagent__"
 // ServerToolPrefix begins the names of the provider's tools in a ceiling, and in the tools of a
 // sub-agent's entry: "server_tools:web_search".
 const ServerToolPrefix = "server_tools:"
+
+// checkBound refuses a list of tools that bounds nothing, though it is there, and what is no pattern.
+func checkBound(list []string, at string) error {
+	if list != nil && len(list) == 0 {
+		return Errorf(CodeInvalidInput, "%s is an empty list, which bounds nothing; leave it out, or name tools", at).WithPath(at)
+	}
+	for i, name := range list {
+		if _, err := path.Match(name, ""); err != nil {
+			return Errorf(CodeInvalidInput, "%s[%d]: %q is not a name or a pattern", at, i, name).WithPath(at)
+		}
+	}
+	return nil
+}

@@ -122,7 +122,7 @@ var texts = []TextInfo{
 	{TextTextCallRejected, "is the result of a call that was written as text and is not made, with text_calls", "Not executed: the call was written as text. Make it as a tool call.", maxShortText},
 	{TextRepair, "answers an answer that does not fit the output's schema. The schema follows", "Your answer does not fit the schema of the output: {fault}\nAnswer again with JSON that fits it, and with nothing else.", maxText},
 	{TextRetry, "answers a reply that was empty or cut off", "Your last reply could not be used: {fault}. Answer again, more briefly where you can.", maxText},
-	{TextRepeatedCall, "follows the result of the third equal call in a row", "You have made this same call of {tool} {times} times in a row. Its result will not change: do something else.", maxShortText},
+	{TextRepeatedCall, "is added to the result of the third equal call", "You have made this same call {times} times. Its result will not change: do something else.", maxShortText},
 	{TextRecovery, "answers a failure that the agent's recovery corrects", "That did not work: {fault}. Take a smaller step, or another way.", maxText},
 	{TextRecoveryRefusal, "answers a refusal that the agent's recovery corrects", "You did not answer. Do the part of the task that you can do, in smaller steps, and say what you leave out.", maxText},
 	{TextRecoveryOutput, "answers an answer that does not fit the output's schema, if the agent's recovery corrects it. The schema follows", "Your answer does not fit the schema of the output. Answer again with JSON that fits it, and with nothing else.", maxText},

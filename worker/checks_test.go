@@ -87,3 +87,32 @@ func TestToolsOfHooks(t *testing.T) {
 	require.NoError(t, k.MayCall(agent.PointAfterResume, write))
 	require.ErrorIs(t, k.MayCall(agent.PointBeforeResume, write), agent.CodeInvalidInput)
 }
+
+// Agents whose checks ask one another in a circle are refused: no answer would ever be accepted, and each
+// would start a run.
+func TestChecksThatLeadBackToTheirAgent(t *testing.T) {
+	ask := func(name string, others ...string) agent.Definition {
+		def := agent.Definition{Name: name}
+		for _, other := range others {
+			def.Verify.Checks = append(def.Verify.Checks, agent.Check{Name: other, Agent: other, Task: "Look."})
+		}
+		return def
+	}
+	for _, c := range []struct {
+		want string
+		list []agent.Definition
+	}{
+		{"", []agent.Definition{ask("a", "b", "c"), ask("b", "c"), ask("c")}},
+		{"a asks a", []agent.Definition{ask("a", "b", "a"), ask("b")}},
+		{"a asks c asks b asks a", []agent.Definition{ask("a", "c"), ask("b", "a"), ask("c", "b")}},
+	} {
+		faults := checkCircles(c.list)
+		require.Equal(t, c.want == "", len(faults) == 0, "%v", faults)
+		if c.want != "" {
+			require.ErrorContains(t, faults[0], "("+c.want+")")
+			require.ErrorIs(t, faults[0], agent.CodeInvalidInput)
+		}
+	}
+	d := agent.Definition{Name: "d", Hooks: agent.Hooks{BeforeCalls: agent.CallHooks{Checks: []agent.Check{{Name: "x", Agent: "d", Task: "Look."}}}}}
+	require.Len(t, checkCircles([]agent.Definition{d}), 1)
+}

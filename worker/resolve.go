@@ -65,6 +65,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 	// After all agents: an agent may name one that is listed later.
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
+	faults = append(faults, checkCircles(o.Agents)...)
 	faults = append(faults, checkAsk(d)...)
 	return d, errors.Join(faults...)
 }

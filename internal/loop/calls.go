@@ -215,6 +215,8 @@ func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].jsonLen() }
 // clear ends the turn's calls.
 func (c *Calls) clear() { c.List = nil }
 
+func (c *Calls) remark(i int, note string) { c.List[i].Remark = note }
+
 // begin marks a call as running; most is what a flow's model call may use.
 func (c *Calls) begin(i int, at time.Time, most agent.Estimate) {
 	enter(callTransitions, &c.List[i].State, CallRunning)

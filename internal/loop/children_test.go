@@ -192,6 +192,8 @@ func TestACeilingBoundsTheToolsOfTheProvider(t *testing.T) {
 		{``, `,"tools":["*"]`, ``, []string{"web_search", "code_execution"}},
 		{``, `,"tools":["pay","server_tools:web_search"]`, ``, []string{"web_search"}},
 		{``, `,"tools":["pay"]`, ``, nil},
+		{``, `,"tools":["server_tools:[^c]*"]`, ``, []string{"web_search"}}, // it matches "server_tools:*", and not all
+		{``, `,"tools":["server_tools:?"]`, ``, nil},
 		{`"ceiling":["server_tools:*","subagent__*"],`, ``, `"ceiling":["server_tools:code_execution"],`, []string{"code_execution"}},
 		{`"ceiling":["web_search","subagent__*"],`, `,"tools":["*"]`, ``, nil}, // that would be a worker's tool
 		{`"ceiling":["server_tools:web_search","subagent__*"],`, `,"tools":["server_tools:*"]`, ``, []string{"web_search"}},

@@ -76,7 +76,7 @@ func (s *step) delegate(i int) {
 			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background, Outlives: s.isFlow(),
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
 			Grant: grant, MaxDepth: s.levelsBelow() - 1, Principal: s.principal(), Workspace: s.childWorkspace(sub.Workspace),
-			Reminders: s.Spec.RemindersBelow(s.Parent.reminders()), LongestPark: s.longestPark(c),
+			Reminders: s.Spec.RemindersBelow(s.Parent.reminders()), ParkUntil: s.parkUntil(c),
 		},
 	})
 }
@@ -131,7 +131,7 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if s.isFlow() { // its author decides what is called: no model could reach for more
 		return all
 	}
-	own := []string{allServerTools} // of which the child's model may have none, so that the list is never empty
+	own := []string{allServerTools} // so the list is never empty: an empty one would allow every tool
 	for _, t := range s.Spec.Toolset {
 		if t.Executor == "" {
 			own = append(own, t.Name)

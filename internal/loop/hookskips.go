@@ -20,9 +20,9 @@ type repeats struct {
 
 // note notes that a reply's i-th call repeats as a count says. Equal calls of one reply do not stall a run:
 // the model would choose in its first turn when a judge is asked.
-func (r *repeats) note(i int, tool string, n Repeat) {
-	r.stalled = r.stalled || i == 0 && n.Replies == repeatWarn
-	if n.Count >= repeatLimit {
+func (r *repeats) note(i int, tool string, row Repeat, times int) {
+	r.stalled = r.stalled || i == 0 && row.Replies == repeatWarn
+	if times >= repeatLimit {
 		r.tool = tool
 	}
 }

@@ -240,6 +240,9 @@ func turnOptionsJSONLen(d agent.Definition) (n int) {
 	if slices.Contains(d.Tools, agent.ReportProgressTool) {
 		n += progressSpace
 	}
+	if l := d.LoopDetection; l.Scope == agent.LoopScopeRun || len(l.Exempt) > 0 {
+		n += verbFrame + maxEqualCalls*receiptFrame + textsJSONLen(l.Exempt)
+	}
 	if d.ToolSearch != nil {
 		n += verbFrame + textsJSONLen(d.ToolSearch.Always)
 	}

@@ -56,9 +56,14 @@ const (
 	sealRetryMax   = 5 * time.Minute
 )
 
-// maxSealTries is how often the store may fail in a row: for about a week. Each seal that fails adds
-// events to Temporal's history, which can't begin anew before the log is stored, and may have 51,200.
-const maxSealTries = 2000
+// maxSealTries is how often the store may fail in a row: for a week or more. Each seal that fails makes
+// Temporal's history longer, which can't begin anew before the log is stored, and Temporal terminates a
+// run at 51,200 events or 50 MB. So a history that is nearly that long ends the attempts too, after the
+// first minutes.
+const (
+	maxSealTries = 2000
+	fewSealTries = 20
+)
 
 // setHead sets where the session's log ends in the store.
 func (l *Log) setHead(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
@@ -314,7 +319,7 @@ func (s *step) sealFailed(err *agent.Error) error {
 	switch {
 	// A seal may be repeated: the store compares fences. So it is tried again also after
 	// worker_lost, ever more rarely, and not for ever.
-	case (err.Retryable || err.Code == agent.CodeWorkerLost) && s.Log.Tries < maxSealTries:
+	case (err.Retryable || err.Code == agent.CodeWorkerLost) && s.mayTrySealAgain():
 		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
 		if s.Log.losesWorkers() != was {
@@ -323,12 +328,26 @@ func (s *step) sealFailed(err *agent.Error) error {
 	// fail tries one more seal, with the end in it. If that one fails too, the case below
 	// follows.
 	case s.Phase != RunEnding:
-		s.fail(err)
+		s.fail(s.gaveUpStore(err))
 	default:
-		s.End.setFailure(s.withRun(err))
+		s.End.setFailure(s.withRun(s.gaveUpStore(err)))
 		s.ended()
 	}
 	return nil
+}
+
+// mayTrySealAgain reports whether the store may fail once more.
+func (s *step) mayTrySealAgain() bool {
+	return s.Log.Tries < fewSealTries || s.Log.Tries < maxSealTries && !s.NearHistoryLimit
+}
+
+// gaveUpStore returns the error of a run whose log was not stored: err, or after too many attempts one
+// that says so.
+func (s *step) gaveUpStore(err *agent.Error) *agent.Error {
+	if s.mayTrySealAgain() {
+		return err
+	}
+	return agent.Errorf(agent.CodeStoreUnavailable, "the log was not stored in %d attempts in a row; what it has since the last checkpoint is lost: mend the store, and start the session again. The last attempt: %w", s.Log.Tries, err)
 }
 
 // continueAsNew ends this execution. The next one gets the state.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
@@ -12,10 +13,18 @@ import (
 type Loops struct {
 	// Calls are the digests of the last calls, the newest last; as many as the longest cycle needs.
 	Calls []string `json:"calls,omitempty"`
+	// Equal count the run's equal calls, the newest last, with loop_detection.scope.
+	Equal []EqualCalls `json:"equal,omitempty"`
 	// Results count equal results in a row, by tool.
 	Results []ResultCount `json:"results,omitempty"`
 	// Idle counts the turns in a row that brought the run no further.
 	Idle int `json:"idle,omitempty"`
+}
+
+// EqualCalls is how often the run has made a call.
+type EqualCalls struct {
+	Digest string `json:"digest"`
+	N      int    `json:"n"`
 }
 
 // ResultCount is how often in a row a tool has returned the same result.
@@ -26,15 +35,16 @@ type ResultCount struct {
 }
 
 // longestCycle is how many calls a cycle may have. maxResultCounts bounds the tools whose results
-// are counted: the one that was called longest ago is dropped.
+// are counted, and maxEqualCalls the calls: the one that was made longest ago is dropped.
 const (
 	shortestCycle   = 2
 	longestCycle    = 3
 	maxResultCounts = 32
+	maxEqualCalls   = 64
 )
 
 func (l Loops) clone() Loops {
-	l.Calls, l.Results = slices.Clip(l.Calls), slices.Clone(l.Results)
+	l.Calls, l.Equal, l.Results = slices.Clip(l.Calls), slices.Clone(l.Equal), slices.Clone(l.Results)
 	return l
 }
 
@@ -68,6 +78,19 @@ func (l *Loops) cycle(rounds int) int {
 		}
 	}
 	return 0
+}
+
+// equal counts a call over the whole run, and returns how often it was made.
+func (l *Loops) equal(digest string) int {
+	c := EqualCalls{Digest: digest}
+	if i := slices.IndexFunc(l.Equal, func(o EqualCalls) bool { return o.Digest == digest }); i >= 0 {
+		c = l.Equal[i]
+		l.Equal = slices.Delete(l.Equal, i, i+1)
+	}
+	c.N++
+	l.Equal = append(l.Equal, c)
+	l.Equal = l.Equal[max(0, len(l.Equal)-maxEqualCalls):]
+	return c.N
 }
 
 // returned counts a tool's result, and returns how often in a row it was the same.
@@ -114,6 +137,23 @@ func (s *step) idled() *agent.Error {
 	return agent.Errorf(agent.CodeStuck, "the last %d turns brought the run no further (loop_detection.idle)", most)
 }
 
+// mayRepeat reports whether a tool may be called again and again.
+func (s *step) mayRepeat(tool string) bool { return glob.MatchesAny(s.Spec.LoopDetection.Exempt, tool) }
+
+// countEqual counts a reply's i-th call, and returns how many equal ones came: in a row, or in the run.
+func (s *step) countEqual(i int, tool, digest string) int {
+	if s.mayRepeat(tool) {
+		s.Turn.endRepeat()
+		return 0
+	}
+	s.Loops.called(digest, s.Spec.LoopDetection)
+	n := s.Turn.countRepeat(i, digest)
+	if s.Spec.LoopDetection.Scope == agent.LoopScopeRun {
+		n = s.Loops.equal(digest)
+	}
+	return n
+}
+
 // otherLoop looks for cycles, and for equal calls in one reply. It reports whether it found a loop.
 func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
 	d := s.Spec.LoopDetection
@@ -126,6 +166,9 @@ func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
 	}
 	equal := map[string]int{}
 	for i, c := range calls {
+		if s.mayRepeat(c.Tool) {
+			continue
+		}
 		same := sameOf(r, i, c)
 		if equal[same]++; same != "" && equal[same] >= d.Parallel {
 			s.loops(agent.Errorf(agent.CodeLoopDetected, "one reply of the model has %d equal calls of %s (loop_detection.parallel)", d.Parallel, c.Tool))
@@ -140,7 +183,7 @@ func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
 func (s *step) equalResults(calls []Call) bool {
 	most := s.Spec.LoopDetection.Results
 	for _, c := range calls {
-		if most == 0 || c.Result.Status != agent.CallOK && c.Result.Status != agent.CallFailed {
+		if most == 0 || s.mayRepeat(c.Tool) || c.Result.Status != agent.CallOK && c.Result.Status != agent.CallFailed {
 			continue
 		}
 		if n := s.Loops.returned(c.Tool, digestOf(c.Tool, c.Result.Text)); n >= most {

@@ -127,7 +127,9 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	if b := s.Parent.Start; b != nil {
 		spec.Rules = mergeRules(b.Rules, spec.Rules)
 		spec.InheritedReminders, spec.Workspace = b.Reminders, s.ownWorkspace()
-		spec.InheritedCeilings = slices.DeleteFunc(slices.Clone(b.Ceilings), func(c []string) bool { return within([][]string{c}, allServerTools) })
+		spec.InheritedCeilings = slices.DeleteFunc(slices.Clone(b.Ceilings), func(c []string) bool {
+			return slices.Contains(c, "*") || slices.Contains(c, allServerTools) // it excludes none
+		})
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}

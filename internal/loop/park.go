@@ -18,6 +18,8 @@ type Park struct {
 	// anything that comes wakes it.
 	Idle bool `json:"idle,omitempty"`
 	Size int  `json:"size,omitempty"` // of the conditions
+	// Cut means that the time in the conditions is the run's bound, and not one that its model named.
+	Cut bool `json:"cut,omitempty"`
 	// Again means that a flow's step waits in the middle of its call. It is called again with what
 	// came, under the Name and the Digest of its question.
 	Again  bool   `json:"again,omitempty"`
@@ -187,35 +189,36 @@ func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
 	s.openSuspension(by, "park", reason)
 }
 
-// longestCheckPark bounds a park of an agent that a check asks, and of those below it. Such a check has no
-// timeout, and what it looks at may come from anywhere: it must not be able to talk an agent into a park
-// without an end.
+// longestCheckPark is how long after its start an agent that a check asks, or one below it, may be parked.
+// Such a check has no timeout, and what it looks at may come from anywhere: it must not be able to talk an
+// agent into a park without an end.
 const longestCheckPark = 24 * time.Hour
 
-// longestPark returns the bound of parks for a child that a call starts.
-func (s *step) longestPark(c Call) agent.Duration {
+// parkUntil returns until when a child that a call starts may be parked.
+func (s *step) parkUntil(c Call) time.Time {
 	if s.Checks.has(c.ID) {
-		return agent.Duration(longestCheckPark)
+		return s.now().Add(longestCheckPark)
 	}
-	return s.Parent.longestPark()
+	return s.Parent.parkUntil()
 }
 
-func (p Parent) longestPark() agent.Duration {
+func (p Parent) parkUntil() time.Time {
 	if p.Start == nil {
-		return 0
+		return time.Time{}
 	}
-	return p.Start.LongestPark
+	return p.Start.ParkUntil
 }
 
-// within returns conditions of which one is met after a time at the latest; zero is no bound.
-func (s *step) within(c agent.Conditions, longest agent.Duration) agent.Conditions {
+// bounded returns the conditions of a park that ends by a time, and whether that time ends it first. A zero
+// time is no bound. What the conditions say about their own time is not for the bound.
+func (s *step) bounded(c agent.Conditions, until time.Time) (_ agent.Conditions, cut bool) {
 	list := absolute(agent.Conditions{Any: c.List()}, s.now()).Any
-	last := s.now().Add(time.Duration(longest))
-	timed := func(one agent.Condition) bool { return !one.At.IsZero() && !one.At.After(last) }
-	if longest == 0 || slices.ContainsFunc(list, timed) {
-		return c
+	timed := func(one agent.Condition) bool { return !one.At.IsZero() && !one.At.After(until) }
+	if until.IsZero() || slices.ContainsFunc(list, timed) {
+		return c, false
 	}
-	return agent.Conditions{Any: append(list, agent.Condition{At: last}), OnTimeout: c.OnTimeout, Input: c.Input}
+	list = slices.DeleteFunc(list, func(one agent.Condition) bool { return one.Event == nil }) // a later time
+	return agent.Conditions{Any: append(list, agent.Condition{At: until})}, true
 }
 
 // goIdle parks a daemon until something comes.
@@ -230,6 +233,9 @@ func (s *step) goIdle() {
 	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsJSONLen(c)}, true
 	s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "") // if it is held, Suspension.Holds says so
 }
+
+// cut says whether the run's bound ends the park.
+func (p *Park) cut(cut bool) { p.Cut = cut }
 
 // endPark ends the park.
 func (s *step) endPark() { s.Park = nil }
@@ -254,7 +260,7 @@ func (s *step) unpark() {
 		s.wakeIdle()
 		return
 	}
-	m, c := s.Park.Met, s.Park.Conditions
+	m, c, cut := s.Park.Met, s.Park.Conditions, s.Park.Cut
 	s.endPark()
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorTriggered, Event: m.Topic, By: m.By}
@@ -263,7 +269,10 @@ func (s *step) unpark() {
 		return
 	}
 	s.resumed = agent.Resumed{Cause: agent.InitiatorTimeout}
-	const timeCame = "The time until which you waited has come."
+	timeCame := "The time until which you waited has come."
+	if cut {
+		timeCame = "What you waited for has not come. You work for a check, and can wait no longer."
+	}
 	switch c.OnTimeout {
 	case agent.OnTimeoutFail:
 		s.fail(agent.Errorf(agent.CodeLimitTime, "the time until which the run waited has come, and its conditions say to fail then"))

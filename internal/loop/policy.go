@@ -68,17 +68,20 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 			continue
 		}
 		p := parkings[n]
-		p.Conditions = s.within(p.Conditions, s.Parent.longestPark())
+		conditions, cut := s.bounded(p.Conditions, s.Parent.parkUntil())
 		n++ // counts rejected calls too: parkings has an entry for each call
 		switch {
 		case parked || c.State != CallPending:
 		case p.Err != nil:
 			s.setResult(i, agent.CallRejected, p.Err.Message)
-		case conditionsJSONLen(p.Conditions) > s.space():
+		case cut && !s.now().Before(s.Parent.parkUntil()):
+			s.setResult(i, agent.CallRejected, "Not executed: you work for a check, and can wait no longer. Answer with what you know.")
+		case conditionsJSONLen(conditions) > s.space():
 			s.setResult(i, agent.CallRejected, tooLongToWait)
 		default:
 			parked = true
-			s.park(p.Conditions, agent.InitiatorSelf, p.Reason)
+			s.park(conditions, agent.InitiatorSelf, p.Reason)
+			s.Park.cut(cut)
 			text := "You were suspended and continue now."
 			if len(s.hooksAt(agent.PointBeforeSuspension)) > 0 { // one may deny it, and then a note says so
 				text = "You asked to be suspended, and continue now."

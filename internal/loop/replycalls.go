@@ -72,12 +72,11 @@ func (s *step) recordRequested(calls []agent.ToolCall, r wire.Reply) (seen repea
 			s.Daemon.acted()
 		}
 		digest := sameOf(r, i, c)
-		s.Loops.called(digest, s.Spec.LoopDetection)
-		n := s.Turn.countRepeat(i, digest)
+		n := s.countEqual(i, c.Tool, digest)
 		s.noteRepeat(c.Tool, n)
-		seen.note(i, c.Tool, s.Turn.Repeat)
+		seen.note(i, c.Tool, s.Turn.Repeat, n)
 		if n == repeatWarn {
-			s.Turn.correct(s.Spec.Text(agent.TextRepeatedCall, "times", strconv.Itoa(n), "tool", c.Tool))
+			s.Calls.remark(i, s.Spec.Text(agent.TextRepeatedCall, "times", strconv.Itoa(n)))
 		}
 	}
 	return seen
@@ -85,7 +84,11 @@ func (s *step) recordRequested(calls []agent.ToolCall, r wire.Reply) (seen repea
 
 // loopDetected ends a run whose model repeats one call without end, or asks a person.
 func (s *step) loopDetected(tool string) {
-	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
+	how := "in a row"
+	if s.Spec.LoopDetection.Scope == agent.LoopScopeRun {
+		how = "in the run (loop_detection.scope)"
+	}
+	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times %s", tool, repeatLimit, how)
 	s.loops(err)
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -48,7 +47,7 @@ type Turn struct {
 	// Note goes to the model once, after the conversation. The log does not have it.
 	Note string `json:"note,omitempty"`
 	// Correction says what was wrong with the form of the turn's reply. It goes to the model behind the
-	// results of the turn's calls, unless the run is suspended before (PA-24).
+	// results of the turn's calls, unless the run is suspended before (PA-24). Nudged counts it.
 	Correction string `json:"correction,omitempty"`
 	// SummaryReason is why the next turn begins from a summary; empty if it does not.
 	SummaryReason string `json:"summary_reason,omitempty"`
@@ -186,6 +185,9 @@ func (t *Turn) countRepeat(i int, digest string) int {
 	return t.Repeat.Count
 }
 
+// endRepeat notes a call that is not counted: equal calls before and after it are not in a row.
+func (t *Turn) endRepeat() { t.Repeat = Repeat{} }
+
 // vetoRepeat notes that a check has vetoed the turn's calls.
 func (t *Turn) vetoRepeat() { t.Repeat.Vetoed = true }
 
@@ -208,11 +210,14 @@ func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0,
 func (t *Turn) setNote(text string) { t.Note = text }
 func (t *Turn) dropNote()           { t.Note = "" }
 
-// correct adds a correction for behind the turn's results; dropCorrection drops all.
-func (t *Turn) correct(text string) {
-	t.Correction = fit(strings.TrimPrefix(t.Correction+"\n\n"+text, "\n\n"), maxCorrection)
+// correct sets the correction that follows the turn's results. dropCorrection drops one that the model has
+// not got, with its count: a run must not end for what its model was never told.
+func (t *Turn) correct(text string) { t.Correction = fit(text, maxCorrection) }
+func (t *Turn) dropCorrection() {
+	if t.Correction != "" {
+		t.Correction, t.Nudged = "", max(0, t.Nudged-1)
+	}
 }
-func (t *Turn) dropCorrection() { t.Correction = "" }
 
 // summarizeFirst lets the next turn begin from a summary. cancelSummarizeFirst undoes that.
 func (t *Turn) summarizeFirst(why string) { t.SummaryReason = why }

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/fermata-agents/fermata/agent"
+import (
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
 
 // ChildStart is what a parent passes to a child run that it starts: the second argument of the
 // workflow fermata.run. The workflow accepts it only from a parent workflow.
@@ -34,9 +38,9 @@ type ChildStart struct {
 	// limit. MaxDepth is how many levels of runs may be below the run.
 	Grant    *Amounts `json:"grant,omitempty"`
 	MaxDepth int      `json:"max_depth,omitempty"`
-	// LongestPark bounds how long the run's model may park it: the run works for a check, itself or by
-	// way of those above it. Zero means no bound.
-	LongestPark agent.Duration `json:"longest_park,omitempty"`
+	// ParkUntil is until when the run's model may park it: the run works for a check, itself or by way of
+	// those above it. Zero means no bound.
+	ParkUntil time.Time `json:"park_until,omitzero"`
 	// Workspace says where the run works; nil means the worker's workspace.
 	Workspace *ChildWorkspace `json:"workspace,omitempty"`
 }

@@ -89,7 +89,7 @@ var (
 		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be below zero, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last", "verify.max", "call_hooks.max"}
-	notEmpty  = []string{"verify.checks", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
+	notEmpty  = []string{"agent.ceiling", "sub_agent.tools", "verify.checks", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
 		"agent.on_loop": {string(agent.LimitActionFail), string(agent.LimitActionAsk)}, "flow.on_limit": {string(agent.LimitActionFail), string(agent.LimitActionAsk)},
 		"remedy.then":  {string(agent.RecoverAsk), string(agent.RecoverHandoff), string(agent.RecoverFail)},

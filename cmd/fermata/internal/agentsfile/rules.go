@@ -94,6 +94,9 @@ func (f *File) checkTogether(c *checker, list []entry) {
 		if err != nil {
 			continue // its own errors are reported
 		}
+		if circle := agent.CircleOfChecks(f.Agents, e.name); circle != nil {
+			c.add(agent.CodeInvalidInput, e.key, "%s: its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", e.path, strings.Join(circle, " asks "))
+		}
 		f.checkBelow(c, e, def)
 		f.checkVerifiers(c, e, def)
 		checkClientTools(c, e, def)
@@ -109,6 +112,7 @@ func (f *File) checkTogether(c *checker, list []entry) {
 			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, bounded)
 		}
 		f.checkPatterns(c, e, "ceiling", def.Ceiling, bounded)
+		f.checkPatterns(c, e, "loop_detection.exempt", def.LoopDetection.Exempt, known)
 		f.checkPatterns(c, e, "stop_after", def.StopAfter, known)
 		f.checkOwned(c, e, def, known)
 		if def.ToolSearch != nil {

@@ -303,7 +303,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 			row("hold", "%s, for %s", render.Held(h), render.Age(h.At))
 		}
 		if s.Conditions != nil {
-			row("until", "%s", strings.TrimSpace(render.Conditions(s.Conditions)))
+			row("waits", "%s", strings.TrimSpace(render.Conditions(s.Conditions)))
 		}
 		for _, w := range s.Waits {
 			row("step", "%s waits %s", untrusted.Name(w.Step), strings.TrimSpace(render.Conditions(&w.Conditions)))

@@ -167,7 +167,7 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 		below, err := f.Agent(a.Agent)
 		// An unknown agent was reported above.
 		if lacks := beyond(def, below, a); err == nil && len(lacks) > 0 {
-			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, a.Agent, e.name, strings.Join(lacks, ", "))
+			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in the entry's tools which of them it may use, \"*\" for all", e.path, at, a.Agent, e.name, strings.Join(lacks, ", "))
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (f *File) checkVerifiers(c *checker, e entry, def agent.Definition) {
 		if !c.names[k.Agent] {
 			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "%s.%s: there is no agent %s in this file%s", e.path, at, quote(k.Agent), meant(k.Agent, slices.Sorted(maps.Keys(c.names))))
 		} else if lacks := beyond(def, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); err == nil && len(lacks) > 0 {
-			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, k.Agent, e.name, strings.Join(lacks, ", "))
+			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in the check's tools which of them it may use, \"*\" for all", e.path, at, k.Agent, e.name, strings.Join(lacks, ", "))
 		}
 	})
 }

@@ -64,3 +64,19 @@ func TestAStoreThatStaysAwayIsGivenUp(t *testing.T) {
 		require.ErrorIs(t, err, agent.CodeClosed)
 	}
 }
+
+// Each failed attempt makes the history longer. One that is nearly full ends them, but not within the first
+// minutes: the store may be back at once.
+func TestAHistoryThatIsNearlyFullEndsTheAttempts(t *testing.T) {
+	p := played(t, `begin go`, `opened {"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`)
+	p.near = true
+	for range fewSealTries {
+		p.lines(`not-sealed timeout`)
+		require.Equal(t, RunActive, p.state.Phase)
+		p.lines(`after 5m`, `timer`)
+	}
+	p.lines(`not-sealed timeout`)
+	require.Equal(t, RunEnding, p.state.Phase)
+	require.ErrorIs(t, p.state.End.Outcome.Err(), agent.CodeStoreUnavailable)
+	require.ErrorContains(t, p.state.End.Outcome.Err(), "20 attempts in a row")
+}

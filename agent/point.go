@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // CheckPoint is where in a run a check is made.
@@ -115,9 +116,9 @@ func (d *Definition) Checks() (all []Check) {
 	return all
 }
 
-// CircleOfChecks returns the names of agents of whom each asks the next by a check, from the named one back
-// to itself; nil if its checks do not lead back to it. In such a circle no answer is ever accepted.
-func CircleOfChecks(list []Definition, name string) []string {
+// CheckCircle returns a [CodeInvalidInput] error if the checks of the named agent lead back to it, by way
+// of agents that check each other. In such a circle no answer is ever accepted. Workers call it.
+func CheckCircle(list []Definition, name string) error {
 	asks := map[string][]string{}
 	for _, d := range list {
 		for _, k := range d.Checks() {
@@ -133,7 +134,7 @@ func CircleOfChecks(list []Definition, name string) []string {
 		for _, next := range asks[path[len(path)-1]] {
 			longer := append(slices.Clone(path), next)
 			if next == name {
-				return longer
+				return Errorf(CodeInvalidInput, "its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", strings.Join(longer, " asks ")).WithPath("verify")
 			}
 			if !seen[next] {
 				seen[next] = true

@@ -42,8 +42,8 @@ func addChecks(a *activities.Agent, d *activities.Activities) (faults []error) {
 // checkCircles refuses agents whose checks ask one another in a circle.
 func checkCircles(list []agent.Definition) (faults []error) {
 	for _, def := range list {
-		if circle := agent.CircleOfChecks(list, def.Name); circle != nil {
-			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", def.Name, strings.Join(circle, " asks ")).WithPath("verify"))
+		if err := agent.CheckCircle(list, def.Name); err != nil {
+			faults = append(faults, fmt.Errorf("agent %s: %w", def.Name, err))
 		}
 	}
 	return faults

@@ -316,10 +316,14 @@ func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.cancelSeal()
 	// startSeal cleared it, and nothing was stored.
 	s.Log.setHeadBehind(len(s.Backlog().Events) > 0)
-	switch {
 	// A seal may be repeated: the store compares fences. So it is tried again also after
 	// worker_lost, ever more rarely, and not for ever.
-	case (err.Retryable || err.Code == agent.CodeWorkerLost) && s.mayTrySealAgain():
+	again := err.Retryable || err.Code == agent.CodeWorkerLost
+	if again && !s.mayTrySealAgain() {
+		again, err = false, agent.Errorf(agent.CodeStoreUnavailable, "the log was not stored in %d attempts in a row; what it has since the last checkpoint is lost: mend the store, and start the session again. The last attempt: %w", s.Log.Tries, err)
+	}
+	switch {
+	case again:
 		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
 		if s.Log.losesWorkers() != was {
@@ -328,9 +332,9 @@ func (s *step) sealFailed(err *agent.Error) error {
 	// fail tries one more seal, with the end in it. If that one fails too, the case below
 	// follows.
 	case s.Phase != RunEnding:
-		s.fail(s.gaveUpStore(err))
+		s.fail(err)
 	default:
-		s.End.setFailure(s.withRun(s.gaveUpStore(err)))
+		s.End.setFailure(s.withRun(err))
 		s.ended()
 	}
 	return nil
@@ -339,15 +343,6 @@ func (s *step) sealFailed(err *agent.Error) error {
 // mayTrySealAgain reports whether the store may fail once more.
 func (s *step) mayTrySealAgain() bool {
 	return s.Log.Tries < fewSealTries || s.Log.Tries < maxSealTries && !s.NearHistoryLimit
-}
-
-// gaveUpStore returns the error of a run whose log was not stored: err, or after too many attempts one
-// that says so.
-func (s *step) gaveUpStore(err *agent.Error) *agent.Error {
-	if s.mayTrySealAgain() {
-		return err
-	}
-	return agent.Errorf(agent.CodeStoreUnavailable, "the log was not stored in %d attempts in a row; what it has since the last checkpoint is lost: mend the store, and start the session again. The last attempt: %w", s.Log.Tries, err)
 }
 
 // continueAsNew ends this execution. The next one gets the state.

@@ -94,8 +94,8 @@ func (f *File) checkTogether(c *checker, list []entry) {
 		if err != nil {
 			continue // its own errors are reported
 		}
-		if circle := agent.CircleOfChecks(f.Agents, e.name); circle != nil {
-			c.add(agent.CodeInvalidInput, e.key, "%s: its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", e.path, strings.Join(circle, " asks "))
+		if err := agent.CheckCircle(f.Agents, e.name); err != nil {
+			c.add(agent.CodeInvalidInput, e.key, "%s: %w", e.path, err)
 		}
 		f.checkBelow(c, e, def)
 		f.checkVerifiers(c, e, def)

@@ -134,7 +134,7 @@ func CheckCircle(list []Definition, name string) error {
 		for _, next := range asks[path[len(path)-1]] {
 			longer := append(slices.Clone(path), next)
 			if next == name {
-				return Errorf(CodeInvalidInput, "its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", strings.Join(longer, " asks ")).WithPath("verify")
+				return Errorf(CodeInvalidInput, "its checks lead back to itself (%s): each answer would be checked by a run whose answer is checked again; take the check from one of them", strings.Join(longer, " asks "))
 			}
 			if !seen[next] {
 				seen[next] = true

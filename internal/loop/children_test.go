@@ -238,3 +238,26 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 		require.Equal(t, want, workerTools(grandchild.state), entry)
 	}
 }
+
+// An agent that a check asks may be parked for a day from its start, and each below it as long, also one that
+// checks there; a sub-agent of any other run has no such bound.
+func TestHowLongAChildMayBeParked(t *testing.T) {
+	started := func(p *player, in Input) time.Time {
+		next, effects, err := Step(p.state, Moment{At: p.now}, in)
+		require.NoError(t, err)
+		p.state = next
+		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+		return effects[i].(StartChild).ChildStart.ParkUntil
+	}
+	const spec = `opened {"verify":{"checks":[{"name":"review","agent":"b","task":"Look."}]},"agents":[{"agent":"c"}]}`
+	p := played(t, `begin go`, spec)
+	require.True(t, started(p, p.input("calls", `subagent__c {"task":"one"}`)).IsZero())
+	p = played(t, `begin go`, spec)
+	require.Equal(t, p.now.Add(longestCheckPark), started(p, p.input("says", "done")))
+	const below = `begin-child {"parent":{"session":"lead","run":"r0","call":"t1.check1"},"depth":1,"max_depth":4,"park_until":"2026-01-01T05:00:00Z"}`
+	until := time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC)
+	p = played(t, below, spec)
+	require.Equal(t, until, started(p, p.input("calls", `subagent__c {"task":"one"}`)))
+	p = played(t, below, spec)
+	require.Equal(t, until, started(p, p.input("says", "done")))
+}

@@ -241,7 +241,7 @@ func turnOptionsJSONLen(d agent.Definition) (n int) {
 		n += progressSpace
 	}
 	if l := d.LoopDetection; l.Scope == agent.LoopScopeRun || len(l.Exempt) > 0 {
-		n += verbFrame + maxEqualCalls*receiptFrame + textsJSONLen(l.Exempt)
+		n += verbFrame + maxEqualCalls*equalFrame + textsJSONLen(l.Exempt)
 	}
 	if d.ToolSearch != nil {
 		n += verbFrame + textsJSONLen(d.ToolSearch.Always)

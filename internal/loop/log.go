@@ -59,7 +59,7 @@ const (
 // maxSealTries is how often the store may fail in a row: for a week or more. Each seal that fails makes
 // Temporal's history longer, which can't begin anew before the log is stored, and Temporal terminates a
 // run at 51,200 events or 50 MB. So a history that is nearly that long ends the attempts too, after the
-// first minutes.
+// first hour.
 const (
 	maxSealTries = 2000
 	fewSealTries = 20
@@ -320,7 +320,7 @@ func (s *step) sealFailed(err *agent.Error) error {
 	// worker_lost, ever more rarely, and not for ever.
 	again := err.Retryable || err.Code == agent.CodeWorkerLost
 	if again && !s.mayTrySealAgain() {
-		again, err = false, agent.Errorf(agent.CodeStoreUnavailable, "the log was not stored in %d attempts in a row; what it has since the last checkpoint is lost: mend the store, and start the session again. The last attempt: %w", s.Log.Tries, err)
+		again, err = false, agent.Errorf(agent.CodeStoreUnavailable, "the log was not stored in %d attempts in a row; what it has not stored may be lost: mend the store, and start the session again. The last attempt: %w", s.Log.Tries+1, err)
 	}
 	switch {
 	case again:

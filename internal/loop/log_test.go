@@ -78,5 +78,5 @@ func TestAHistoryThatIsNearlyFullEndsTheAttempts(t *testing.T) {
 	p.lines(`not-sealed timeout`)
 	require.Equal(t, RunEnding, p.state.Phase)
 	require.ErrorIs(t, p.state.End.Outcome.Err(), agent.CodeStoreUnavailable)
-	require.ErrorContains(t, p.state.End.Outcome.Err(), "20 attempts in a row")
+	require.ErrorContains(t, p.state.End.Outcome.Err(), "21 attempts in a row")
 }

@@ -27,6 +27,9 @@ type EqualCalls struct {
 	N      int    `json:"n"`
 }
 
+// equalFrame is the length of EqualCalls in JSON at most: 16 hex digits and a number.
+const equalFrame = 48
+
 // ResultCount is how often in a row a tool has returned the same result.
 type ResultCount struct {
 	Tool   string `json:"tool"`
@@ -41,6 +44,7 @@ const (
 	longestCycle    = 3
 	maxResultCounts = 32
 	maxEqualCalls   = 64
+	maxEqualCount   = 1 << 20
 )
 
 func (l Loops) clone() Loops {
@@ -87,7 +91,7 @@ func (l *Loops) equal(digest string) int {
 		c = l.Equal[i]
 		l.Equal = slices.Delete(l.Equal, i, i+1)
 	}
-	c.N++
+	c.N = min(max(c.N, 0), maxEqualCount) + 1 // an import may have any number
 	l.Equal = append(l.Equal, c)
 	l.Equal = l.Equal[max(0, len(l.Equal)-maxEqualCalls):]
 	return c.N

@@ -194,12 +194,13 @@ func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
 // agent into a park without an end.
 const longestCheckPark = 24 * time.Hour
 
-// parkUntil returns until when a child that a call starts may be parked.
+// parkUntil returns until when a child that a call starts may be parked: no longer than the run itself.
 func (s *step) parkUntil(c Call) time.Time {
-	if s.Checks.has(c.ID) {
+	until := s.Parent.parkUntil()
+	if s.Checks.has(c.ID) && until.IsZero() {
 		return s.now().Add(longestCheckPark)
 	}
-	return s.Parent.parkUntil()
+	return until
 }
 
 func (p Parent) parkUntil() time.Time {

@@ -225,7 +225,8 @@ func (s *stage) ask(t *testing.T, run *client.Run, some int) (answers func() int
 }
 
 // 1,000 sends at once from 50 sides, half by update, half by signal: each is taken
-// once or refused with a code, while others ask how the run stands.
+// once or refused with a code, while others ask how the run stands. What a busy server does
+// not answer in time is said again, with the same id; then a refusal may be there twice.
 func TestHostileSends(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -235,7 +236,7 @@ func TestHostileSends(t *testing.T) {
 	run := s.begin(t, "go", nil)
 	var mu sync.Mutex
 	taken, refused := map[string]bool{}, map[agent.Code]int{}
-	var sent atomic.Int64
+	var sent, repeated atomic.Int64
 	answers := s.ask(t, run, 4)
 	speak(t, speakers, 0, each, func(ctx context.Context, speaker, n int) error {
 		id := fmt.Sprintf("%d-%d", speaker, n)
@@ -246,10 +247,20 @@ func TestHostileSends(t *testing.T) {
 			default:
 			}
 		}
-		if speaker%2 == 1 {
-			return signals.Signal(ctx, s.temporal, run.Session, order)
+		say := func() error {
+			if speaker%2 == 1 {
+				return signals.Signal(ctx, s.temporal, run.Session, order)
+			}
+			_, err := signals.Update(ctx, s.temporal, run.Session, order)
+			return err
 		}
-		_, err := signals.Update(ctx, s.temporal, run.Session, order)
+		err := say()
+		for ; errors.Is(err, agent.CodeTimeout) && ctx.Err() == nil; err = say() {
+			repeated.Add(1)
+		}
+		if speaker%2 == 1 {
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if taken[id] = err == nil; err != nil {
@@ -264,7 +275,8 @@ func TestHostileSends(t *testing.T) {
 	close(beat)
 	_, count := s.stops(t, run)
 	signalled := s.inTurn(t, run.Session) - s.took(t, run.Session, taken)
-	require.Equal(t, speakers/2*each, signalled+count[agent.EventVerbRefused])
+	require.GreaterOrEqual(t, signalled+count[agent.EventVerbRefused], speakers/2*each)
+	require.LessOrEqual(t, signalled+count[agent.EventVerbRefused], speakers/2*each+int(repeated.Load()))
 	notes.once(t, notes.made())
 }
 

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -42,4 +44,30 @@ func TestTheKitPlaysATree(t *testing.T) {
 	require.Len(t, person.Decisions(), 1)
 	require.Equal(t, "clerk", person.Decisions()[0].Request.Agent)
 	require.Equal(t, agent.StatusCompleted, s.Run(run.Session+"/clerk-1").Completed().Status)
+}
+
+// A verb of the kit waits for a worker, as one that takes over from one that died.
+func TestTheKitWaitsForAWorker(t *testing.T) {
+	t.Parallel()
+	var left atomic.Int32
+	server := dialHearing(t, shared(t), func(method string, _ any) error {
+		if method == "UpdateWorkflowExecution" && left.Add(-1) >= 0 { // as while a run's workflow task fails
+			return serviceerror.NewWorkflowNotReady("Workflow Task in failed state.").(serviceerror.ServiceError).Status().Err()
+		}
+		return nil
+	})
+	s := testsuite.New(t, &testsuite.Options{
+		Worker: &worker.Options{Agents: []agent.Definition{{Name: "asker", Model: "m", Tools: []string{agent.AskUserTool}}}},
+		Model: testsuite.NewScript(
+			testsuite.Reply{Match: "^book", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which hotel?"}}}},
+			testsuite.Reply{Match: "^the small one", Text: "It is booked."},
+		),
+		Server: server,
+	})
+	run := s.Start("asker", "book", nil)
+	run.Suspended()
+	left.Store(2)
+	run.Answer("the small one")
+	require.Equal(t, "It is booked.", run.Completed().Text)
+	require.Negative(t, left.Load())
 }

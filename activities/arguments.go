@@ -3,7 +3,6 @@ package activities
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +24,8 @@ import (
 // safe for concurrent use.
 type schemas struct {
 	mu   sync.Mutex
-	read map[[sha256.Size]byte]*toolSchema
-	size int // bytes of JSON that were read
+	read map[string]*toolSchema // by the schema's text
+	size int                    // bytes of JSON that were read
 }
 
 // known is the cache of this process.
@@ -183,9 +182,8 @@ func parts(v any) int {
 
 // of returns a parsed schema, from the cache or newly read.
 func (s *schemas) of(raw json.RawMessage) *toolSchema {
-	sum := sha256.Sum256(raw)
 	s.mu.Lock()
-	read, ok := s.read[sum]
+	read, ok := s.read[string(raw)]
 	s.mu.Unlock()
 	if ok {
 		return read
@@ -195,9 +193,9 @@ func (s *schemas) of(raw json.RawMessage) *toolSchema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size += len(raw); s.read == nil || s.size > maxSchemas {
-		s.read, s.size = map[[sha256.Size]byte]*toolSchema{}, len(raw)
+		s.read, s.size = map[string]*toolSchema{}, len(raw)
 	}
-	s.read[sum] = read
+	s.read[string(raw)] = read
 	return read
 }
 

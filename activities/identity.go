@@ -27,6 +27,7 @@ type Identity struct {
 
 	mu        sync.Mutex
 	checkedAt time.Time // when the store and its namespace were last found right
+	checkedID string    // the store's identity then
 	looks     singleflight.Group
 
 	namespace string // of the client, once known; only one look runs at a time
@@ -42,22 +43,41 @@ const (
 // Check returns [agent.CodeNotSetUp], with both places, if the task queue has another
 // store, or if the store belongs to another namespace. The first worker of a task queue
 // records its store there, and the first user of a store records its namespace. Any other
-// code means that the answer is unknown.
-func (i *Identity) Check(ctx context.Context) error { return i.check(ctx, 0) }
-
-// checkCached is Check, but trusts a result of the last minute.
-func (i *Identity) checkCached(ctx context.Context) error { return i.check(ctx, identityCheckAge) }
-
-func (i *Identity) check(ctx context.Context, within time.Duration) error {
+// code means that the answer is unknown. It reads the store's identity each time, and what
+// Temporal has recorded at most once a minute.
+func (i *Identity) Check(ctx context.Context) error {
 	if i == nil || i.Client == nil {
 		return nil
 	}
-	i.mu.Lock()
-	known := time.Since(i.checkedAt) < within
-	i.mu.Unlock()
-	if known {
+	if known := i.checked(); known != "" {
+		if id, err := store.ReadID(ctx, i.Store); err == nil && id == known {
+			return nil
+		}
+	}
+	return i.lookOnce(ctx)
+}
+
+// checkCached is Check, but trusts a result of the last minute.
+func (i *Identity) checkCached(ctx context.Context) error {
+	if i == nil || i.Client == nil || i.checked() != "" {
 		return nil
 	}
+	return i.lookOnce(ctx)
+}
+
+// checked returns the identity of the store that was right within the last minute; empty if
+// none was.
+func (i *Identity) checked() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if time.Since(i.checkedAt) < identityCheckAge {
+		return i.checkedID
+	}
+	return ""
+}
+
+// lookOnce is look for all that ask meanwhile.
+func (i *Identity) lookOnce(ctx context.Context) error {
 	// All workers meet at one workflow: those of this process share a look.
 	look := i.looks.DoChan("", func() (any, error) {
 		// The check is shared, so the end of one caller's context must not end it for the
@@ -101,23 +121,21 @@ func (i *Identity) look(ctx context.Context) error {
 		return err
 	}
 	if first {
-		if err := i.record(ctx, mine.Place); err != nil {
+		if mine.ID, err = store.ID(ctx, i.Store); err != nil {
+			return err
+		}
+		if err := i.record(ctx, mine); err != nil {
 			return err
 		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.checkedAt = time.Now()
+	i.checkedAt, i.checkedID = time.Now(), mine.ID
 	return nil
 }
 
 // record makes the store the task queue's, unless another worker was faster.
-func (i *Identity) record(ctx context.Context, place string) error {
-	id, err := store.ID(ctx, i.Store)
-	if err != nil {
-		return err
-	}
-	mine := signals.StoreRecord{ID: id, Place: place}
+func (i *Identity) record(ctx context.Context, mine signals.StoreRecord) error {
 	recorded, err := signals.RecordStore(ctx, i.Client, i.Queue, mine)
 	if err != nil {
 		return err

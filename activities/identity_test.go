@@ -73,7 +73,36 @@ func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 		require.NoError(t, i.checkCached(t.Context()))
+		require.NoError(t, i.Check(t.Context()))
 		require.Len(t, server.asked, 1)
+	})
+}
+
+// A new session's store is read each time, so that one that was emptied is found at once, and
+// what Temporal has recorded once a minute.
+func TestAnEmptiedStoreIsFoundAtOnce(t *testing.T) {
+	root := t.TempDir()
+	dir, err := store.OpenDir(root, nil)
+	require.NoError(t, err)
+	id, err := store.ID(t.Context(), dir)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		server := &recorded{id: id, asked: make(chan struct{}, 10), tell: make(chan struct{})}
+		close(server.tell)
+		i := &Identity{Client: server, Store: dir, Queue: "q"}
+		for range 3 {
+			require.NoError(t, i.Check(t.Context()))
+		}
+		require.Len(t, server.asked, 1)
+		<-time.After(identityCheckAge)
+		require.NoError(t, i.Check(t.Context()))
+		require.Len(t, server.asked, 2)
+		require.NoError(t, os.RemoveAll(root))
+		_, err := store.OpenDir(root, nil)
+		require.NoError(t, err)
+		for range 2 {
+			require.Error(t, i.Check(t.Context()))
+		}
 	})
 }
 

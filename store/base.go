@@ -130,20 +130,12 @@ func (v *View) Events() []agent.Event { return v.events }
 // Events that the view already has are skipped, so the tail may be newer or older than
 // the view.
 func (v *View) With(tail []agent.Event, upTo int64) *View {
-	last := v.Seq()
-	newer := slices.IndexFunc(tail, func(e agent.Event) bool { return e.Seq > last && e.Seq <= upTo })
-	events := slices.Clip(v.events)
-	if newer >= 0 { // views share their events, so these are copied, and with the tail only once
-		events = append(make([]agent.Event, 0, len(events)+len(tail)-newer), events...)
-		for _, e := range tail[newer:] {
-			if e.Seq > last && e.Seq <= upTo {
-				events = append(events, e)
-			}
-		}
+	events, newer := UpTo(v.events, upTo), UpTo(tail[len(UpTo(tail, v.Seq())):], upTo)
+	switch {
+	case len(events) == 0: // what no chunk has is shared, since nobody changes it
+		events = newer
+	case len(newer) > 0:
+		events = slices.Concat(events, newer)
 	}
-	// The view itself may be newer than upTo.
-	for len(events) > 0 && events[len(events)-1].Seq > upTo {
-		events = events[:len(events)-1]
-	}
-	return &View{events: events, size: v.size, knows: v.knows}
+	return &View{events: slices.Clip(events), size: v.size, knows: v.knows}
 }

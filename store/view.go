@@ -91,8 +91,8 @@ func KnownEvents(events []agent.Event) []agent.Event {
 }
 
 func known(events []agent.Event) []Entry {
-	out := make([]Entry, 0, len(events)/2)
 	line := KnownEvents(events)
+	out := make([]Entry, 0, messagesIn(line))
 	for i := range line {
 		e := &line[i]
 		var rest []Entry
@@ -108,6 +108,16 @@ func known(events []agent.Event) []Entry {
 		out = append(out, rest...)
 	}
 	return out
+}
+
+// messagesIn counts the messages among events.
+func messagesIn(events []agent.Event) (n int) {
+	for i := range events {
+		if events[i].Message != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // split returns the entries that a compaction keeps: the ones before its summary, and

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -351,13 +352,21 @@ func (c *Client) last(ctx context.Context, session string) (*workflowpb.Workflow
 	if c.temporal == nil {
 		return nil, agent.Errorf(agent.CodeNotFound, "looking for session %s: there is no server to ask", session)
 	}
-	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
+	info, err := c.describe(ctx, session, "")
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", session, durable.FromRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", session, err)
 	}
-	info := d.GetWorkflowExecutionInfo()
 	if info.GetType().GetName() != signals.WorkflowType {
 		return nil, agent.Errorf(agent.CodeNotFound, "workflow %s is a %s, not a run of fermata", session, info.GetType().GetName())
 	}
 	return info, nil
+}
+
+// describe returns Temporal's description of an execution of a session; of the current one,
+// if execution is empty.
+func (c *Client) describe(ctx context.Context, session, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
+	d, err := durable.Thrice(ctx, func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+		return c.temporal.DescribeWorkflowExecution(ctx, session, execution)
+	})
+	return d.GetWorkflowExecutionInfo(), err
 }

@@ -226,13 +226,13 @@ func (c *Client) settledHead(ctx context.Context, session string) (head store.He
 		if err != nil || !head.Status.Ended() || head.Version == known || c.temporal == nil {
 			return head, err
 		}
-		d, err := c.temporal.DescribeWorkflowExecution(ctx, session, cmp.Or(head.Execution, head.Run))
+		info, err := c.describe(ctx, session, cmp.Or(head.Execution, head.Run))
 		switch {
-		case errors.As(err, new(*serviceerror.NotFound)):
+		case errors.Is(err, agent.CodeNotFound):
 			return head, nil
 		case err != nil:
-			return store.Head{}, durable.FromRPC(err)
-		case !durable.Closed(d.GetWorkflowExecutionInfo()):
+			return store.Head{}, err
+		case !durable.Closed(info):
 			return store.Head{}, agent.Errorf(agent.CodeNotFound, "run %s of session %s is not at its end yet", head.Run, session)
 		}
 	}

@@ -56,14 +56,14 @@ func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
 // first, because the server deletes the first execution of a long run after its retention, and
 // shows an execution that was reset as terminated.
 func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
-	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, "")
-	if err == nil && d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ID {
-		d, err = r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, r.ID)
+	info, err := r.describe(ctx, "")
+	if err == nil && info.GetFirstRunId() != r.ID {
+		info, err = r.describe(ctx, r.ID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", r.Session, durable.FromRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", r.Session, err)
 	}
-	return d.GetWorkflowExecutionInfo(), nil
+	return info, nil
 }
 
 // stored returns the Outcome of a run that Temporal has forgotten.
@@ -99,7 +99,9 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 			continue
 		}
 		var event *historypb.HistoryEvent
-		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), false); err != nil {
+		if event, err = durable.Thrice(ctx, func() (*historypb.HistoryEvent, error) {
+			return r.closing(ctx, info.GetExecution().GetRunId(), false)
+		}); err != nil {
 			break
 		}
 		// The run continued as new: its next execution may have ended as well.
@@ -119,8 +121,7 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 }
 
 func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
-	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, execution)
-	return d.GetWorkflowExecutionInfo(), durable.FromRPC(err)
+	return r.client.describe(ctx, r.Session, execution)
 }
 
 // closed waits until an execution is closed. The server may lose the notice of a long poll, so

@@ -9,7 +9,6 @@ import (
 	enums "go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -128,11 +127,11 @@ func (c *Client) signalMessage(ctx context.Context, session string, order agent.
 	if err != nil {
 		return nil, startFailed(session, start, err)
 	}
-	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, run.GetRunID())
+	info, err := c.describe(ctx, session, run.GetRunID())
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", session, durable.FromRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", session, err)
 	}
-	return &Run{client: c, Session: session, ID: d.GetWorkflowExecutionInfo().GetFirstRunId()}, nil
+	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
 }
 
 // nextStart returns the start of the session's next run, which a message begins.

@@ -84,8 +84,7 @@ func (c *Client) withStatus(ctx context.Context, session string, refusal error) 
 	if !errors.As(refusal, &e) || e.Code != agent.CodeClosed || e.Status != "" {
 		return refusal
 	}
-	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
-	if info := d.GetWorkflowExecutionInfo(); err == nil && info != nil && durable.Closed(info) {
+	if info, err := c.describe(ctx, session, ""); err == nil && info != nil && durable.Closed(info) {
 		e.Status = listed(info).Status
 	}
 	return refusal

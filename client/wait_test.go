@@ -407,3 +407,19 @@ func TestALateResumeKeepsALaterPause(t *testing.T) {
 		require.ErrorIs(t, err, agent.CodeDenied)
 	})
 }
+
+// A server that does not answer twice ends no wait; one that does not three times in a row
+// does.
+func TestAServerThatStallsEndsNoWait(t *testing.T) {
+	for missed, want := range map[int]error{2: nil, 3: agent.CodeTimeout} {
+		f := &fake{history: closedHistory(), result: func(string) (agent.Outcome, error) { return agent.Outcome{Type: "outcome"}, nil }}
+		f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+			if missed--; missed >= 0 {
+				return nil, serviceerror.NewDeadlineExceeded("the server is busy")
+			}
+			return execution(t, "s", "r", completed, agent.Memo{}, nil), nil
+		}
+		_, err := (&Run{client: New(f, nil), Session: "s", ID: "r"}).Wait(t.Context())
+		require.ErrorIs(t, err, want)
+	}
+}

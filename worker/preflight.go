@@ -160,7 +160,7 @@ func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) 
 func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.WorkflowExecution) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{Query: q.text}
 	for n := 0; ; {
-		page, err := thrice(ctx, func() (*workflowservice.ListWorkflowExecutionsResponse, error) {
+		page, err := durable.Thrice(ctx, func() (*workflowservice.ListWorkflowExecutionsResponse, error) {
 			return f.temporal.ListWorkflow(ctx, req)
 		})
 		var bad *serviceerror.InvalidArgument
@@ -190,7 +190,7 @@ func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.Wor
 
 // try reads the history of an execution and replays it.
 func (f *flightCheck) try(ctx context.Context, e *commonpb.WorkflowExecution) (Verdict, error) {
-	h, err := thrice(ctx, func() (*historypb.History, error) { return f.history(ctx, e) })
+	h, err := durable.Thrice(ctx, func() (*historypb.History, error) { return f.history(ctx, e) })
 	if err != nil {
 		return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), err)
 	}
@@ -208,16 +208,4 @@ func (f *flightCheck) history(ctx context.Context, e *commonpb.WorkflowExecution
 		h.Events = append(h.Events, event)
 	}
 	return h, nil
-}
-
-// thrice asks the server up to three times. A preflight asks it thousands of times, beside the runs that
-// it serves; the SDK gives each attempt 10 seconds.
-func thrice[T any](ctx context.Context, ask func() (T, error)) (answer T, err error) {
-	for range 3 {
-		answer, err = ask()
-		if err = durable.FromRPC(err); !errors.Is(err, agent.CodeTimeout) || ctx.Err() != nil {
-			break
-		}
-	}
-	return answer, err
 }

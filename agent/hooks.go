@@ -67,7 +67,7 @@ type CallHooks struct {
 	Checks []Check `json:"checks,omitempty"`
 	// OnVeto says what becomes of calls that a check vetoes; empty means replace.
 	OnVeto VetoAction `json:"on_veto,omitempty"`
-	// Max is after how many vetoes in a row the run fails with [CodeVerifyCapped]. Zero means 3, and -1
+	// Max is after how many vetoes in a row the run fails with [CodeVerifyCapped]; zero means 3, and -1
 	// any number.
 	Max int `json:"max,omitempty"`
 }

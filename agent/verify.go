@@ -13,8 +13,8 @@ import (
 type Verify struct {
 	// Checks are made one after the other; at most 8.
 	Checks []Check `json:"checks,omitempty"`
-	// Max is after how many vetoes the run fails with [CodeVerifyCapped]. Zero means 5, and -1 any
-	// number: then the other limits bound the run.
+	// Max is after how many vetoes the run fails with [CodeVerifyCapped]; zero means 5, and -1 any
+	// number. With -1 only the other limits bound the run.
 	Max int `json:"max,omitempty"`
 }
 

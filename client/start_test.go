@@ -56,6 +56,31 @@ func TestStart(t *testing.T) {
 	require.Equal(t, []any{agent.CodeBusy, "trip-42", "01a1"}, []any{e.Code, e.Session, e.Run})
 }
 
+// A start that is not answered in time is tried again if nobody else knows the session, and
+// begins one run. In a named session the error says where to look.
+func TestAStartThatIsNotAnswered(t *testing.T) {
+	f := atEnd(t)
+	f.describe = func(session, _ string) (*workflowpb.WorkflowExecutionInfo, error) {
+		return execution(t, session, "01a1", running, agent.Memo{}, nil), nil
+	}
+	tries := 0
+	f.begin = func(agent.Start) (string, error) {
+		if tries++; tries < 3 {
+			return "", serviceerror.NewDeadlineExceeded("the server is busy")
+		}
+		return "", serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "02b2") // its second execution
+	}
+	c := New(f, nil)
+	run, err := c.Start(t.Context(), "payer", "pay", nil)
+	require.NoError(t, err)
+	require.Equal(t, "01a1", run.ID)
+	tries = 0
+	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip-42"})
+	var e *agent.Error
+	require.True(t, errors.As(err, &e))
+	require.Equal(t, []any{agent.CodeTimeout, "trip-42", 1}, []any{e.Code, e.Session, tries})
+}
+
 // What a run does is a part of the trace of whoever starts it, where the client says
 // which that is; what is no traceparent is left out.
 func TestStartsWithinATrace(t *testing.T) {

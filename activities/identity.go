@@ -50,7 +50,9 @@ func (i *Identity) Check(ctx context.Context) error {
 		return nil
 	}
 	if known := i.checked(); known != "" {
-		if id, err := store.ReadID(ctx, i.Store); err == nil && id == known {
+		soon, cancel := context.WithTimeout(ctx, identityTimeout)
+		id, err := store.ReadID(soon, i.Store)
+		if cancel(); err == nil && id == known {
 			return nil
 		}
 	}

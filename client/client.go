@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -124,8 +123,6 @@ func (c *Client) last(ctx context.Context, session string) (*workflowpb.Workflow
 // describe returns Temporal's description of an execution of a session; of the current one,
 // if execution is empty.
 func (c *Client) describe(ctx context.Context, session, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
-	d, err := durable.Thrice(ctx, func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-		return c.temporal.DescribeWorkflowExecution(ctx, session, execution)
-	})
-	return d.GetWorkflowExecutionInfo(), err
+	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, execution)
+	return d.GetWorkflowExecutionInfo(), durable.FromRPC(err)
 }

@@ -121,7 +121,9 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 }
 
 func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
-	return r.client.describe(ctx, r.Session, execution)
+	return durable.Thrice(ctx, func() (*workflowpb.WorkflowExecutionInfo, error) {
+		return r.client.describe(ctx, r.Session, execution)
+	})
 }
 
 // closed waits until an execution is closed. The server may lose the notice of a long poll, so

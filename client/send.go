@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	enums "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -127,7 +129,9 @@ func (c *Client) signalMessage(ctx context.Context, session string, order agent.
 	if err != nil {
 		return nil, startFailed(session, start, err)
 	}
-	info, err := c.describe(ctx, session, run.GetRunID())
+	info, err := durable.Thrice(ctx, func() (*workflowpb.WorkflowExecutionInfo, error) {
+		return c.describe(ctx, session, run.GetRunID())
+	})
 	if err != nil {
 		return nil, fmt.Errorf("looking for session %s: %w", session, err)
 	}

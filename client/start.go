@@ -100,6 +100,9 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	} else if !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
+	if err := errors.Join(check(session, start), checkPriority(o.Priority)); err != nil { // before files are stored
+		return nil, err
+	}
 	files, err := c.PutFiles(ctx, session, o.Files...)
 	if err != nil {
 		return nil, fmt.Errorf("start refused: %w", err)

@@ -206,8 +206,8 @@ func pathsIn(text string) []string {
 // common are words that say nothing about a task.
 var common = func() map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.Fields("a about all also an and any are as at be been but by can do does for from had has have how i if in into is it its like make me my need no not of on or our please should so some such task that the their them then there these they this to up us use used user using want was we what when where which who will with would you your file help new") {
-		words[stem(w)] = true
+	for _, w := range strings.Fields("a about all also an and any are as at be been but by can do does for from had has have how i if in into is it its like make makes me my need needs no not of on or our please should so some such task that the their them then there these they this to up us use used user users uses using want was we what when where which who will with would you your file files help helps new") {
+		words[w] = true
 	}
 	return words
 }()
@@ -216,8 +216,10 @@ var common = func() map[string]bool {
 func wordsOf(text string) (words []string) {
 	text = strings.ToLower(text[:min(len(text), maxTaskText)])
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if w = stem(w); len(w) > 1 && !common[w] {
-			words = append(words, w)
+		if !common[w] { // before its ending is dropped: notes are no not
+			if w = stem(w); len(w) > 1 {
+				words = append(words, w)
+			}
 		}
 		if len(words) == maxWords {
 			break

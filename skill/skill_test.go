@@ -186,12 +186,14 @@ func TestMatch(t *testing.T) {
 		{Name: "ship", Description: "Deploy a release to production", WhenToUse: "The user says ship or rollout", Paths: []string{"infra/**", "Dockerfile"}},
 		{Name: "pdf", Description: "Extract text from PDF documents and fill forms"},
 		{Name: "mine", Description: "Extract text from PDF documents", UserOnly: true},
+		{Name: "news", Description: "Write release notes from what was merged"},
 	}
 	for task, want := range map[string]string{
 		"Deploy the new release, please":              "ship",
 		"the rollout shipped to productions":          "ship",
 		"Extract the forms of these documents":        "pdf",
 		"Use ship.":                                   "ship",
+		"release notes please":                        "news",
 		"look at infra/terraform/cluster.tf":          "ship",
 		"change Dockerfile":                           "ship",
 		"read report.pdf":                             "",

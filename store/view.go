@@ -135,7 +135,7 @@ func split(entries []Entry, c agent.Compaction) (first, last []Entry) {
 // UpTo returns the events up to a number. They share the slice.
 func UpTo(events []agent.Event, seq int64) []agent.Event {
 	n, _ := slices.BinarySearchFunc(events, seq+1, func(e agent.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
-	return events[:n]
+	return events[:n:n]
 }
 
 // UpTo returns the view as it was after an event.

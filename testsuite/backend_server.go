@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -138,7 +139,7 @@ func (p *serverBackend) wait(ctx context.Context, session string) (*agent.Outcom
 // look waits until the run itself is suspended or has ended, and reports whether its
 // whole tree is.
 func (p *serverBackend) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
-	run, err := p.client.Get(ctx, session)
+	run, err := p.get(ctx, session)
 	if err != nil {
 		return nil, false, err
 	}
@@ -216,7 +217,7 @@ func (p *serverBackend) tree(ctx context.Context, top *client.Run) (runs []*clie
 		if n.Status.Ended() {
 			continue
 		}
-		run, err := p.client.Get(ctx, n.Session)
+		run, err := p.get(ctx, n.Session)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +227,7 @@ func (p *serverBackend) tree(ctx context.Context, top *client.Run) (runs []*clie
 }
 
 func (p *serverBackend) status(ctx context.Context, session string) (st agent.RunStatus, err error) {
-	run, err := p.client.Get(ctx, session)
+	run, err := p.get(ctx, session)
 	if err != nil {
 		return st, err
 	}
@@ -237,6 +238,11 @@ func (p *serverBackend) send(ctx context.Context, session string, c agent.Comman
 	return withWorker(ctx, p.patience, func(ctx context.Context) (agent.Ack, error) {
 		return signals.Update(ctx, p.temporal, session, c)
 	})
+}
+
+// get returns a session's last run.
+func (p *serverBackend) get(ctx context.Context, session string) (*client.Run, error) {
+	return durable.Thrice(ctx, func() (*client.Run, error) { return p.client.Get(ctx, session) })
 }
 
 // withWorker repeats what the server refuses because no worker could continue the run just

@@ -60,7 +60,7 @@ func (p *serverBackend) live(ctx context.Context) (all []*client.Run, err error)
 		if _, err := p.wait(ctx, session); err != nil {
 			return nil, err
 		}
-		run, err := p.client.Get(ctx, session)
+		run, err := p.get(ctx, session)
 		if err != nil {
 			return nil, err
 		}

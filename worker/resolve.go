@@ -229,6 +229,11 @@ func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) 
 			lacks = append(lacks, t.Name)
 		}
 	}
+	for _, t := range below.Spec.ClientTools {
+		if !slices.ContainsFunc(above.Spec.ClientTools, func(has agent.ToolSpec) bool { return has.Name == t.Name }) {
+			lacks = append(lacks, t.Name)
+		}
+	}
 	for _, source := range below.Sources {
 		if !slices.Contains(above.Sources, source) {
 			lacks = append(lacks, sourcePrefix+source)

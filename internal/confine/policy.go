@@ -64,7 +64,7 @@ func IsRoot() bool { return os.Geteuid() == 0 }
 func (p *Policy) Fault() error {
 	switch {
 	case IsRoot() && !p.AsRoot:
-		return agent.Errorf(agent.CodeDenied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true (AsRoot in Go), after which a program's files are root's")
+		return agent.Errorf(agent.CodeDenied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true at the top of the agents file (AsRoot in Go), after which a program's files are root's")
 	case p.Confine == "" || p.Confine == tool.ConfineAlways:
 		if err := p.sandbox().fault(p); err != nil {
 			return agent.Errorf(agent.CodeDenied, "%w", err)

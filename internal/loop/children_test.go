@@ -239,6 +239,26 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 	}
 }
 
+// So it is for tools that the client carries out (HA-97).
+func TestAChildHasNoClientToolBeyondItsAncestors(t *testing.T) {
+	for entry, want := range map[string][]string{``: {"sign"}, `,"tools":["stamp"]`: {"stamp"}, `,"tools":["*"]`: {"sign", "stamp"}} {
+		parent := played(t, `begin go`, `opened {"ceiling":["sign","stamp","subagent__*"],"agents":[{"agent":"b"`+entry+`}],"client_tools":[{"name":"sign"}]}`)
+		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
+		require.NoError(t, err)
+		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
+		require.NoError(t, err)
+		child := played(t, `begin-child `+string(start), `opened {"client_tools":[{"name":"sign"},{"name":"stamp"},{"name":"wipe"}]}`)
+		var has []string
+		for _, c := range child.state.Spec.Toolset {
+			if c.Executor == agent.ExecutorClient {
+				has = append(has, c.Name)
+			}
+		}
+		require.Equal(t, want, has, entry)
+	}
+}
+
 // An agent that a check asks may be parked for a day from its start, and each below it as long, also one that
 // checks there; a sub-agent of any other run has no such bound.
 func TestHowLongAChildMayBeParked(t *testing.T) {

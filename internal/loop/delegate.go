@@ -133,7 +133,7 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	}
 	own := []string{allServerTools} // so the list is never empty: an empty one would allow every tool
 	for _, t := range s.Spec.Toolset {
-		if t.Executor == "" {
+		if t.Executor == "" || t.Executor == agent.ExecutorClient {
 			own = append(own, t.Name)
 		}
 	}

@@ -123,6 +123,19 @@ func (s *step) mayBeIdle() {
 	}
 }
 
+// forgive takes back what a turn that an interrupt has cut off counts for, since the model has not seen
+// what its calls do: it is not idle, and equal calls before and after it are not in a row.
+func (s *step) forgive(calls []Call) {
+	cut := func(c Call) bool {
+		return c.Result.Status == agent.CallSkipped || c.Result.Status == agent.CallUnknown || c.Result.Partial
+	}
+	if !s.Holds.blockCalls(false) || !slices.ContainsFunc(calls, cut) {
+		return
+	}
+	s.Turn.endRepeat()
+	s.Loops.Idle = max(s.Loops.Idle-1, 0)
+}
+
 // movedOn ends the count of idle turns, and the attempts of its remedy.
 func (s *step) movedOn() {
 	if s.Spec.LoopDetection.Idle > 0 {

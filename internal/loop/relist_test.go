@@ -32,7 +32,7 @@ func TestSourcesToolsChange(t *testing.T) {
 }
 
 // What a source adds is bounded as what it listed first: by the ceilings of the runs above,
-// and by what a state may have. Of a list that is too long nothing is taken.
+// and by what a state may have (HA-97). Of a list that is too long nothing is taken.
 func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	d := &drive{t: t}
 	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &wire.ChildStart{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +77,13 @@ func policyUses(code source) (all []use) {
 			if declared == nil || declared.Pkg() != code.pkg {
 				return true
 			}
-			if of := file(declared); policyOf(of) != "" && policyOf(of) != policyOf(file(f)) {
+			of := file(declared)
+			if v, ok := declared.(*types.Var); ok && v.IsField() {
+				if part, ok := v.Type().(*types.Named); ok && part.Obj().Pkg() == code.pkg { // a policy's part in the state
+					of = file(part.Obj())
+				}
+			}
+			if policyOf(of) != "" && policyOf(of) != policyOf(file(f)) {
 				all = append(all, use{of, file(f), id.Name})
 			}
 			return true

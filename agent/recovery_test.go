@@ -78,7 +78,7 @@ func TestARemedyInShort(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"loop":3}`), &r))
 }
 
-// Lessons are one of each kind, the newest, and five at most: seven kinds leave five (PA-91).
+// Lessons are one of each kind, the newest, and five at most: seven kinds leave five (PA-76, PA-91).
 func TestLessonsAreFew(t *testing.T) {
 	var list []Lesson
 	for _, kind := range FailureKinds()[:7] {

@@ -32,7 +32,7 @@ type Comparison struct {
 	// CasesMethod is the test of the single cases.
 	CasesMethod stats.Method `json:"cases_method"`
 	Cases       []Difference `json:"cases"`
-	// CostBefore and CostAfter are the mean costs of a trial.
+	// CostBefore and CostAfter are the mean costs of a decided trial.
 	CostBefore agent.USD `json:"mean_cost_usd_before"`
 	CostAfter  agent.USD `json:"mean_cost_usd_after"`
 	// Tried says what the two sides ran with.
@@ -116,11 +116,16 @@ func side(c Case) *Side {
 	return &Side{c.Passed, c.Decided(), c.Rate}
 }
 
-func mean(r *Report) agent.USD {
-	if n := r.Decided(); n > 0 {
-		return r.Cost / agent.USD(n)
+// mean returns the mean cost of a report's decided trials.
+func mean(r *Report) (cost agent.USD) {
+	n := r.Decided()
+	if n == 0 {
+		return 0
 	}
-	return 0
+	for _, c := range r.Cases {
+		cost += c.Cost * agent.USD(c.Decided())
+	}
+	return cost / agent.USD(n)
 }
 
 // test fills in what is chance.

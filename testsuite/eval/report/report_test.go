@@ -114,6 +114,9 @@ func TestCompare(t *testing.T) {
 	require.Equal(t, Chance, d.Verdict, "one of two cases may be chance")
 	require.True(t, d.Worse(), "a case became worse")
 	require.Equal(t, 0, Compare(Of(of(1, true, "l")), Of(of(1, true, "p"))).Pairs)
+	stopped := of(1, true, "pl", "p")
+	stopped.Trials[1].Cost, stopped.Trials[2].Cost = 5000, 300
+	require.EqualValues(t, 200, Compare(Of(stopped), Of(stopped)).CostBefore, "a trial that was left out does not count")
 }
 
 // What models write does not become markup, nor does it turn the text around it.

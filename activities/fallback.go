@@ -97,7 +97,7 @@ func (d *Activities) ask(ctx context.Context, m Model, spec *agent.Spec, message
 
 // restart tells readers to drop the deltas of requests that failed: they were shown.
 func (d *Activities) restart(in ModelInput, failed bool) {
-	if !in.quiet && failed {
+	if in.shown() && failed {
 		d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 	}
 }

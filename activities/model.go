@@ -174,6 +174,12 @@ func (in ModelInput) overflowed(spec *agent.Spec, err error) bool {
 	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactionNone
 }
 
+// shown reports whether people see the reply while it comes. A summary is for the run or for a
+// handoff, but for the last reply at a limit.
+func (in ModelInput) shown() bool {
+	return !in.quiet && (in.Summary == "" || in.Summary == loop.SummaryFinal)
+}
+
 // spec returns the run's Spec, changed for a summary.
 func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
@@ -282,7 +288,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		t.addReceived(streamed, model.ClampUsage(delta.Usage))
 		at := said.Len() + 1
 		said.WriteString(delta.Text)
-		if !in.quiet && delta.Text+delta.Thinking != "" {
+		if in.shown() && delta.Text+delta.Thinking != "" {
 			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, At: at, Thinking: delta.Thinking})
 		}
 	})

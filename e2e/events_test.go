@@ -380,6 +380,33 @@ func TestEventsLive(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 }
 
+// What a model writes for a handoff is no reply, and is not shown while it comes.
+func TestASummaryIsNotShownWhileItComes(t *testing.T) {
+	t.Parallel()
+	s := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"I knocked"}`, Stream: time.Millisecond},
+		testsuite.Reply{Calls: call("knock", map[string]any{})},
+	), tool.New("knock", "knocks", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, nil))
+	live, err := s.hub.Subscribe(t.Context(), "knocks")
+	require.NoError(t, err)
+	defer live.Close()
+	run, err := s.Start(t.Context(), "tester", "go", &client.StartOptions{Session: "knocks"})
+	require.NoError(t, err)
+	for e, err := range s.Events(t.Context(), run.Session, &client.EventsOptions{Follow: true, UntilEnd: true}) {
+		require.NoError(t, err)
+		switch e.Type {
+		case agent.EventCallStarted:
+			s.say(t, run, agent.StopCommand{Reason: "enough", Deadline: agent.Duration(4 * time.Second)})
+		case agent.EventRunStopped:
+			require.Equal(t, "I knocked", e.Outcome.Handoff.Summary)
+		}
+	}
+	require.Empty(t, live.Take())
+}
+
 // The plain query tells events of the open part, and where the others are.
 func TestEventsByQuery(t *testing.T) {
 	t.Parallel()

@@ -57,10 +57,10 @@ func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Clie
 	return nil
 }
 
-// handsOff reports whether an outcome has a handoff that is worth a look: of a run that was stopped, or that
-// did something before it failed.
+// handsOff reports whether an outcome has a handoff that is worth a look: of a run that was stopped, that
+// did something before it failed, or whose model has said why it can't do the task.
 func handsOff(o agent.Outcome) bool {
-	return o.Handoff != nil && (o.Status == agent.StatusStopped || o.Turns > 1)
+	return o.Handoff != nil && (o.Status == agent.StatusStopped || o.Turns > 1 || errors.Is(o.Err(), agent.CodeUnable))
 }
 
 // lastHandoff returns the handoff of the session's last run that left one. That of a run that failed at

@@ -254,15 +254,20 @@ func TestRestWithoutAWorker(t *testing.T) {
 	s.fails(7, "no worker answered for session "+run.Session+"; start one with fermata worker", "answer", run.Session, "x", "--request", "q-1")
 }
 
-// A failed run shows how to read its handoff if it did something before. A wrong key in the first turn
-// shows the error alone (PA-45, PA-48).
+// A failed run shows how to read its handoff if it did something before, or if its model has said why it
+// can't do the task. A wrong key in the first turn shows the error alone (PA-45, PA-48).
 func TestAFailedRunNamesItsHandoff(t *testing.T) {
 	s := scripted(t, role{agent.Definition{Name: "locked"}, []testsuite.Reply{
 		{Match: "^go$", Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}},
 	}}, role{agent.Definition{Name: "prude", Completion: agent.CompletionTool}, []testsuite.Reply{
 		{Match: "^go$", Text: "One moment."}, {Match: ".*", Text: "I will not.", Finish: "content_filter"},
+	}}, role{agent.Definition{Name: "unable", Recovery: agent.Recovery{agent.FailureUnable: {Do: agent.RecoverHandoff}}, Completion: agent.CompletionTool}, []testsuite.Reply{
+		{Match: "^go$", Calls: []testsuite.Call{{Tool: agent.ReturnUnableTool, Arguments: map[string]any{"rationale": "cannot", "blockers": []string{"no key"}}}}},
 	}}).works()
-	r := s.run("run", "locked", "go", "--session", s.session("locked"))
+	r := s.run("run", "unable", "go", "--session", s.session("unable"))
+	require.Equal(t, 1, r.exit, r.err)
+	require.Contains(t, r.out, "fermata handoff "+s.session("unable")+" --md")
+	r = s.run("run", "locked", "go", "--session", s.session("locked"))
 	require.Equal(t, 1, r.exit, r.err)
 	require.NotContains(t, r.out, "fermata handoff")
 	r = s.run("run", "prude", "go", "--session", s.session("prude"))

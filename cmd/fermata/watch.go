@@ -136,7 +136,6 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		switch {
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
-		// A run that failed in its first turn has done nothing that a handoff could add to the error.
 		case handsOff(*o):
 			hint := c.CommandLine("handoff %s --md", o.Session)
 			if c.embedded {

@@ -57,7 +57,11 @@ func (s *step) nudge(how, text string) {
 }
 
 func (s *step) stuck(how string) *agent.Error {
-	return agent.Errorf(agent.CodeStuck, "the model answered %d times in a row %s", s.Turn.Nudged, how)
+	times := "once"
+	if n := s.Turn.Nudged; n != 1 {
+		times = strconv.Itoa(n) + " times in a row"
+	}
+	return agent.Errorf(agent.CodeStuck, "the model answered %s %s", times, how)
 }
 
 // exceedsProse reports whether a text has more characters than the Spec allows.

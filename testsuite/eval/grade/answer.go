@@ -2,6 +2,7 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -140,5 +141,11 @@ func (s Status) Grade(f *Facts) string {
 	if f.Status == agent.Status(s) {
 		return ""
 	}
-	return fmt.Sprintf("the run is %s (%s), not %s", f.Status, f.Reason, s)
+	why := f.Reason
+	for _, r := range f.Requests {
+		if r.Decision == "" { // nobody answers it in a trial whose person has no rule for it
+			why = fmt.Sprintf("nobody answers its %s: %s", strings.ReplaceAll(string(r.Type), "_", " "), quote(cmp.Or(r.Tool, r.Text)))
+		}
+	}
+	return fmt.Sprintf("the run is %s (%s), not %s", f.Status, cmp.Or(why, "no reason"), s)
 }

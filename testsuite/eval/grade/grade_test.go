@@ -78,6 +78,9 @@ func TestSchema(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	outcomes(t, map[string]string{`{"status": "completed"}`: "", `{"status": "suspended"}`: "the run is completed (done), not suspended"}, nil)
+	outcomes(t, map[string]string{`{"status": "completed"}`: "the run is suspended (nobody answers its approval: \"fs_read\"), not completed"}, func(f *Facts) {
+		f.Status, f.Reason, f.Requests = agent.StatusSuspended, "", []Request{{Type: agent.RequestApproval, Tool: "fs_read"}}
+	})
 }
 
 func TestCalls(t *testing.T) {

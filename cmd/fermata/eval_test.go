@@ -333,7 +333,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 	r := b.run("eval", "run", "suite.yaml", "--case", "none")
 	require.Equal(t, 2, r.exit)
-	require.Contains(t, r.err, "--case none: the suite has no such case")
+	require.Contains(t, r.err, "--case none: the suite has no such case; it has ")
 	r = b.run("eval", "run", "suite.yaml", "--trials", "-1")
 	require.Equal(t, 2, r.exit)
 	require.Contains(t, r.err, "--trials is -1: give how often each case is tried")

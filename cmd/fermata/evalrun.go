@@ -131,9 +131,14 @@ func (e *evaluator) run(ctx context.Context, path string) (err error) {
 
 // narrow applies what the flags say about the suite.
 func (e *evaluator) narrow() error {
+	var names []string
+	for _, k := range e.suite.Cases {
+		names = append(names, k.Name)
+	}
+	const shown = 10
 	for _, name := range e.only {
-		if !slices.ContainsFunc(e.suite.Cases, func(k eval.Case) bool { return k.Name == name }) {
-			return agent.Errorf(agent.CodeInvalidInput, "--case %s: the suite has no such case", name)
+		if !slices.Contains(names, name) {
+			return agent.Errorf(agent.CodeInvalidInput, "--case %s: the suite has no such case; it has %d: %s", name, len(names), strings.Join(names[:min(len(names), shown)], ", "))
 		}
 	}
 	if len(e.only) > 0 {

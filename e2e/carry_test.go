@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,7 @@ func (s *stage) startWorker(t *testing.T, b modelFunc, tools []tool.Tool, agents
 	t.Helper()
 	for i := range agents {
 		agents[i].Model, agents[i].Limits = "brain", agent.Limits{Turns: 100_000}
+		waits(&agents[i])
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
@@ -67,6 +69,11 @@ func (s *stage) startWorker(t *testing.T, b modelFunc, tools []tool.Tool, agents
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
+}
+
+// waits gives a model that waits for the test all the time that a busy machine may need.
+func waits(def *agent.Definition) {
+	def.ModelSilence, def.ModelTimeout = cmp.Or(def.ModelSilence, agent.Duration(time.Hour)), cmp.Or(def.ModelTimeout, agent.Duration(time.Hour))
 }
 
 // current is a run's execution.

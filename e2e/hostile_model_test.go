@@ -33,6 +33,7 @@ func (s *stage) staff(t *testing.T, m model.Model, tools []tool.Tool, agents ...
 	t.Helper()
 	for i := range agents {
 		agents[i].Model = "brain"
+		waits(&agents[i])
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Live: s.hub,

@@ -100,7 +100,11 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	} else if !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
-	if err := errors.Join(check(session, start), checkPriority(o.Priority)); err != nil { // before files are stored
+	// As begin does, but before files are stored.
+	if err := check(session, start); err != nil {
+		return nil, err
+	}
+	if err := checkPriority(o.Priority); err != nil {
 		return nil, err
 	}
 	files, err := c.PutFiles(ctx, session, o.Files...)
@@ -208,17 +212,9 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, b
 // In a session that nobody else knows the start is tried again then: what has its id already was
 // begun by an earlier attempt.
 func (c *Client) execute(ctx context.Context, o client.StartWorkflowOptions, start agent.Start, fresh bool) (run string, err error) {
-	if !fresh {
+	try := func() (string, error) {
 		begun, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
-		if err != nil {
-			return "", err
-		}
-		return begun.GetRunID(), nil
-	}
-	o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	return durable.Thrice(ctx, func() (string, error) {
-		begun, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
-		if errors.As(err, new(*serviceerror.WorkflowExecutionAlreadyStarted)) {
+		if fresh && errors.As(err, new(*serviceerror.WorkflowExecutionAlreadyStarted)) {
 			info, err := c.describe(ctx, o.ID, "")
 			return info.GetFirstRunId(), err
 		}
@@ -226,7 +222,12 @@ func (c *Client) execute(ctx context.Context, o client.StartWorkflowOptions, sta
 			return "", err
 		}
 		return begun.GetRunID(), nil
-	})
+	}
+	if !fresh {
+		return try()
+	}
+	o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	return durable.Thrice(ctx, try)
 }
 
 // traced adds the caller's traceparent to a start that has no meta. An invalid

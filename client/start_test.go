@@ -3,14 +3,18 @@ package client
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // A start returns at once, with a session of its own making where none is named;
@@ -79,6 +83,29 @@ func TestAStartThatIsNotAnswered(t *testing.T) {
 	var e *agent.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, []any{agent.CodeTimeout, "trip-42", 1}, []any{e.Code, e.Session, tries})
+}
+
+// A start that is refused leaves none of its files in the store.
+func TestARefusedStartStoresNothing(t *testing.T) {
+	root := t.TempDir()
+	dir, err := store.OpenDir(root, nil)
+	require.NoError(t, err)
+	stored := func() (n int) {
+		require.NoError(t, filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				n++
+			}
+			return err
+		}))
+		return n
+	}
+	before := stored()
+	for _, o := range []StartOptions{{Carry: "nonsense"}, {Priority: temporal.Priority{FairnessWeight: -1}}} {
+		o.Files = []FileInput{{Name: "a.txt", Data: []byte("hello")}}
+		_, err = New(&fake{}, &Options{Store: dir}).Start(t.Context(), "payer", "pay", &o)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
+		require.Equal(t, before, stored())
+	}
 }
 
 // What a run does is a part of the trace of whoever starts it, where the client says

@@ -171,14 +171,25 @@ func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
 	}
 }
 
-// workerTools lists the tools of a run that a worker carries out.
-func workerTools(s State) (names []string) {
+// toolsOf lists the tools of a run that an executor carries out; empty means a worker.
+func toolsOf(s State, executor agent.ToolExecutor) (names []string) {
 	for _, tool := range s.Spec.Toolset {
-		if tool.Executor == "" {
+		if tool.Executor == executor {
 			names = append(names, tool.Name)
 		}
 	}
 	return names
+}
+
+// childStart returns what a run starts a sub-agent with when its model makes a call.
+func childStart(t *testing.T, p *player, call string) string {
+	t.Helper()
+	_, effects, err := Step(p.state, Moment{At: p.now}, p.input("calls", call))
+	require.NoError(t, err)
+	i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+	start, err := json.Marshal(effects[i].(StartChild).ChildStart)
+	require.NoError(t, err)
+	return string(start)
 }
 
 // A tool of the provider is within every ceiling of the agents above and of the run's own, or no request
@@ -199,12 +210,7 @@ func TestACeilingBoundsTheToolsOfTheProvider(t *testing.T) {
 		{`"ceiling":["server_tools:web_search","subagent__*"],`, `,"tools":["server_tools:*"]`, ``, []string{"web_search"}},
 	} {
 		parent := played(t, `begin go`, `opened {`+c.parent+`"agents":[{"agent":"b"`+c.entry+`}],"toolset":[{"name":"add"}]}`)
-		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
-		require.NoError(t, err)
-		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
-		require.NoError(t, err)
-		child := played(t, `begin-child `+string(start), `opened {`+c.child+`"toolset":[{"name":"add"}]}`)
+		child := played(t, `begin-child `+childStart(t, parent, `subagent__b {"task":"one"}`), `opened {`+c.child+`"toolset":[{"name":"add"}]}`)
 		spec := child.state.Log.Tail[0].Started.Spec // model calls read the log's
 		var served []string
 		for _, name := range []string{"web_search", "code_execution"} {
@@ -221,21 +227,11 @@ func TestACeilingBoundsTheToolsOfTheProvider(t *testing.T) {
 func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 	for entry, want := range map[string][]string{``: {"add"}, `,"tools":["pay","subagent__*"]`: {"pay"}, `,"tools":["*"]`: {"add", "pay"}} {
 		parent := played(t, `begin go`, `opened {"ceiling":["add","pay","subagent__*"],"agents":[{"agent":"b"`+entry+`}],"toolset":[{"name":"add"}]}`)
-		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
-		require.NoError(t, err)
-		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
-		require.NoError(t, err)
-		child := played(t, `begin-child `+string(start), `opened {"agents":[{"agent":"c","tools":["*"]}],"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
-		require.Equal(t, want, workerTools(child.state), entry)
+		child := played(t, `begin-child `+childStart(t, parent, `subagent__b {"task":"one"}`), `opened {"agents":[{"agent":"c","tools":["*"]}],"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		require.Equal(t, want, toolsOf(child.state, ""), entry)
 		// The child hands on no more than it was given, whatever its own entry lists.
-		_, effects, err = Step(child.state, Moment{At: child.now}, child.input("calls", `subagent__c {"task":"two"}`))
-		require.NoError(t, err)
-		i = slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		start, err = json.Marshal(effects[i].(StartChild).ChildStart)
-		require.NoError(t, err)
-		grandchild := played(t, `begin-child `+string(start), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
-		require.Equal(t, want, workerTools(grandchild.state), entry)
+		grandchild := played(t, `begin-child `+childStart(t, child, `subagent__c {"task":"two"}`), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		require.Equal(t, want, toolsOf(grandchild.state, ""), entry)
 	}
 }
 
@@ -243,19 +239,8 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 func TestAChildHasNoClientToolBeyondItsAncestors(t *testing.T) {
 	for entry, want := range map[string][]string{``: {"sign"}, `,"tools":["stamp"]`: {"stamp"}, `,"tools":["*"]`: {"sign", "stamp"}} {
 		parent := played(t, `begin go`, `opened {"ceiling":["sign","stamp","subagent__*"],"agents":[{"agent":"b"`+entry+`}],"client_tools":[{"name":"sign"}]}`)
-		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
-		require.NoError(t, err)
-		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
-		require.NoError(t, err)
-		child := played(t, `begin-child `+string(start), `opened {"client_tools":[{"name":"sign"},{"name":"stamp"},{"name":"wipe"}]}`)
-		var has []string
-		for _, c := range child.state.Spec.Toolset {
-			if c.Executor == agent.ExecutorClient {
-				has = append(has, c.Name)
-			}
-		}
-		require.Equal(t, want, has, entry)
+		child := played(t, `begin-child `+childStart(t, parent, `subagent__b {"task":"one"}`), `opened {"client_tools":[{"name":"sign"},{"name":"stamp"},{"name":"wipe"}]}`)
+		require.Equal(t, want, toolsOf(child.state, agent.ExecutorClient), entry)
 	}
 }
 

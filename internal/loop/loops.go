@@ -123,9 +123,9 @@ func (s *step) mayBeIdle() {
 	}
 }
 
-// forgive takes back what a turn that an interrupt has cut off counts for, since the model has not seen
+// uncountInterrupted takes back what a turn that an interrupt has cut off counts for, since the model has not seen
 // what its calls do: it is not idle, and equal calls before and after it are not in a row.
-func (s *step) forgive(calls []Call) {
+func (s *step) uncountInterrupted(calls []Call) {
 	cut := func(c Call) bool {
 		return c.Result.Status == agent.CallSkipped || c.Result.Status == agent.CallUnknown || c.Result.Partial
 	}

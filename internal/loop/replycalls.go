@@ -197,7 +197,7 @@ func (s *step) endCalls() {
 	last, calls, judgedDone := s.stopsAfter(), s.Calls.List, s.Hooks.takeDone()
 	s.acted(calls)
 	s.Turn.countMade(calls)
-	s.forgive(calls)
+	s.uncountInterrupted(calls)
 	s.Calls.clear()
 	s.Turn.end()
 	switch {

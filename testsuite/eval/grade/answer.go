@@ -143,7 +143,7 @@ func (s Status) Grade(f *Facts) string {
 	}
 	why := f.Reason
 	for _, r := range f.Requests {
-		if r.Decision == "" { // nobody answers it in a trial whose person has no rule for it
+		if f.Status == agent.StatusSuspended && r.Decision == "" { // the trial's person has no rule for it
 			why = fmt.Sprintf("nobody answers its %s: %s", strings.ReplaceAll(string(r.Type), "_", " "), quote(cmp.Or(r.Tool, r.Text)))
 		}
 	}

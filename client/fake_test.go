@@ -42,6 +42,7 @@ type fake struct {
 	ids     []string // of updates
 	queries []string
 	queue   string // the task queue of the last start
+	reuse   enums.WorkflowIdReusePolicy
 }
 
 func (f *fake) now(change func()) {
@@ -80,7 +81,7 @@ type begun struct {
 func (b begun) GetRunID() string { return b.run }
 
 func (f *fake) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
-	f.queue = o.TaskQueue
+	f.queue, f.reuse = o.TaskQueue, o.WorkflowIDReusePolicy
 	run, err := f.begin(args[0].(agent.Start))
 	return begun{run: run}, err
 }

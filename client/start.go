@@ -212,13 +212,16 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, b
 // In a session that nobody else knows the start is tried again then: what has its id already was
 // begun by an earlier attempt.
 func (c *Client) execute(ctx context.Context, o client.StartWorkflowOptions, start agent.Start, fresh bool) (run string, err error) {
+	unanswered := false
 	try := func() (string, error) {
 		begun, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
 		if fresh && errors.As(err, new(*serviceerror.WorkflowExecutionAlreadyStarted)) {
+			unanswered = true
 			info, err := c.describe(ctx, o.ID, "")
 			return info.GetFirstRunId(), err
 		}
 		if err != nil {
+			unanswered = unanswered || errors.Is(durable.FromRPC(err), agent.CodeTimeout)
 			return "", err
 		}
 		return begun.GetRunID(), nil
@@ -227,7 +230,10 @@ func (c *Client) execute(ctx context.Context, o client.StartWorkflowOptions, sta
 		return try()
 	}
 	o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	return durable.Thrice(ctx, try)
+	if run, err = durable.Thrice(ctx, try); err != nil && unanswered { // whatever the last attempt says
+		return "", agent.Errorf(agent.CodeTimeout, "%s", err)
+	}
+	return run, err
 }
 
 // traced adds the caller's traceparent to a start that has no meta. An invalid

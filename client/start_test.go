@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/temporal"
@@ -65,7 +66,9 @@ func TestStart(t *testing.T) {
 func TestAStartThatIsNotAnswered(t *testing.T) {
 	f := atEnd(t)
 	f.describe = func(session, _ string) (*workflowpb.WorkflowExecutionInfo, error) {
-		return execution(t, session, "01a1", running, agent.Memo{}, nil), nil
+		info := execution(t, session, "01a1", running, agent.Memo{}, nil)
+		info.Execution.RunId = "02b2"
+		return info, nil
 	}
 	tries := 0
 	f.begin = func(agent.Start) (string, error) {
@@ -78,11 +81,35 @@ func TestAStartThatIsNotAnswered(t *testing.T) {
 	run, err := c.Start(t.Context(), "payer", "pay", nil)
 	require.NoError(t, err)
 	require.Equal(t, "01a1", run.ID)
+	require.Equal(t, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, f.reuse, "a run that has ended already is not begun again")
 	tries = 0
 	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip-42"})
 	var e *agent.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, []any{agent.CodeTimeout, "trip-42", 1}, []any{e.Code, e.Session, tries})
+
+	// The first attempt finds that an unseen one has begun the run, and nothing more of it.
+	tries = 2
+	f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+		return nil, serviceerror.NewNotFound("?")
+	}
+	_, err = c.Start(t.Context(), "payer", "pay", nil)
+	require.ErrorIs(t, err, agent.CodeTimeout)
+
+	// Whatever the last attempt says, the first may have begun the run.
+	for _, last := range []error{serviceerror.NewUnavailable("away"), serviceerror.NewNotFound("?"), serviceerror.NewInvalidArgument("?")} {
+		tries = 0
+		f.begin = func(agent.Start) (string, error) {
+			if tries++; tries == 1 {
+				return "", serviceerror.NewDeadlineExceeded("the server is busy")
+			}
+			return "", last
+		}
+		_, err = c.Start(t.Context(), "payer", "pay", nil)
+		require.True(t, errors.As(err, &e))
+		require.Equal(t, agent.CodeTimeout, e.Code)
+		require.NotEmpty(t, e.Session)
+	}
 }
 
 // A start that is refused leaves none of its files in the store.

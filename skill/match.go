@@ -204,22 +204,23 @@ func pathsIn(text string) []string {
 }
 
 // common are words that say nothing about a task.
-var common = func() map[string]bool {
-	words := map[string]bool{}
-	for _, w := range strings.Fields("a about all also an and any are as at be been but by can do does for from had has have how i if in into is it its like make makes me my need needs no not of on or our please should so some such task that the their them then there these they this to up us use used user users uses using want was we what when where which who will with would you your file files help helps new") {
+var common, commonStems = func() (words, stems map[string]bool) {
+	words, stems = map[string]bool{}, map[string]bool{}
+	for _, w := range strings.Fields("a about all also an and any are as at be been but by can do does for from had has have how i if in into is it its like make me my need no not of on or our please should so some such task that the their them then there these they this to up us use used user uses using want was we what when where which who will with would you your file help new") {
 		words[w] = true
+		if len(w) > 3 { // the stem of "notes" is "not", and of "having" that of "have"
+			stems[stem(w)] = true
+		}
 	}
-	return words
+	return words, stems
 }()
 
 // wordsOf returns the words of a text, in order.
 func wordsOf(text string) (words []string) {
 	text = strings.ToLower(text[:min(len(text), maxTaskText)])
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if !common[w] { // before its ending is dropped: notes are no not
-			if w = stem(w); len(w) > 1 {
-				words = append(words, w)
-			}
+		if root := stem(w); len(root) > 1 && !common[w] && !commonStems[root] {
+			words = append(words, root)
 		}
 		if len(words) == maxWords {
 			break

@@ -198,6 +198,7 @@ func TestMatch(t *testing.T) {
 		"change Dockerfile":                           "ship",
 		"read report.pdf":                             "",
 		"the text":                                    "",
+		"is it the one or not":                        "",
 		"shipping leadership":                         "",
 		"extract pdf text, and deploy with mine":      "pdf",
 		"use pdf to fill in infra/form.pdf and so on": "pdf ship",

@@ -369,6 +369,26 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			acts: []act{{"ask", "", mistakes{"ask", `{"eur":"many"}`}}, {"ask", "", answers{"ask", `{"eur":5}`}}},
 			text: "5",
 		},
+		// An answer changes fields of a flow's state. A list is replaced, and what the answer does not name
+		// stays (OA-41, OA-42, OA-73). The changed state has to fit its schema: an answer that breaks it is
+		// refused, and the run rests until a better one comes (OA-43, OA-44).
+		"an answer changes a state": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				s := struct {
+					Title string   `json:"title"`
+					Tags  []string `json:"tags"`
+					EUR   int      `json:"eur"`
+				}{"May", []string{"a", "b"}, 5}
+				err := flow.Overlay(c, "What is wrong?", &s, nil)
+				return fmt.Sprint(s), errors.Join(err, w.do(c, "after"))
+			}),
+			acts: []act{
+				{"ask", "", mistakes{"ask", `{"tags":["c"],"eur":"many"}`}},
+				{"ask", "", mistakes{"ask", `{"tax":1}`}},
+				{"ask", "", answers{"ask", `{"tags":["c"],"eur":7}`}},
+			},
+			text: "{May [c] 7}", did: "after 1",
+		},
 		// A step that an interrupt has cut off is made again, with the same key. That is no retry: its
 		// one attempt is not used up (OA-05).
 		"a step is made again": {

@@ -40,37 +40,46 @@ func Ask[Out any](c Context, question string, o *AskOptions) (out Out, err error
 	if o == nil {
 		o = &AskOptions{}
 	}
-	choices := o.Choices
 	_, isBool := any(out).(bool)
-	if isBool {
-		choices = yesOrNo
+	schema, choices := o.Schema, o.Choices
+	switch {
+	case isBool:
+		schema, choices = nil, yesOrNo
+	case len(schema) == 0:
+		if schema, err = schemaOf[Out](nil); err != nil {
+			return out, err
+		}
 	}
+	if err := checkAsk[Out](question, o, schema); err != nil {
+		return out, err
+	}
+	return out, ask(c, question, o, choices, schema, func(text string) error {
+		out, err = accept[Out](text, o)
+		return err
+	})
+}
+
+// ask asks until an answer is taken. take gets each answer, and its error says why it can't be used.
+func ask(c Context, question string, o *AskOptions, choices []string, schema json.RawMessage, take func(string) error) error {
 	arguments := map[string]any{"question": question, "context": o.Context, "choices": choices}
 	if len(choices) > 0 {
 		arguments["only_choices"] = true
 	}
-	if !isBool {
-		if err := withSchema[Out](arguments, "schema", o.Schema); err != nil {
-			return out, err
-		}
-	}
-	schema, _ := arguments["schema"].(json.RawMessage)
-	if err := checkAsk[Out](question, o, schema); err != nil {
-		return out, err
+	if len(schema) > 0 {
+		arguments["schema"] = schema
 	}
 	for name := or(o.Name, "ask"); ; name = or(o.Name, "ask") + "_again" {
 		s, err := call(agent.AskUserTool, arguments, nil)
 		if err != nil {
-			return out, err
+			return err
 		}
 		s.Answer = timeouts(o.Remind, o.Deadline, o.Default)
 		r, err := c.step(name, s)
 		if err != nil {
-			return out, err
+			return err
 		}
-		out, err = accept[Out](r.Text, o)
-		if err == nil || isDefault(r.Text, o) {
-			return out, err
+		if err = take(r.Text); err == nil || isDefault(r.Text, o) {
+			return err
 		}
 		arguments["question"] = fmt.Sprintf("%s (The last answer can't be used: %v)", question, err)
 	}

@@ -230,7 +230,8 @@ func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) 
 		}
 	}
 	for _, t := range below.Spec.ClientTools {
-		if !slices.ContainsFunc(above.Spec.ClientTools, func(has agent.ToolSpec) bool { return has.Name == t.Name }) {
+		_, has := above.Spec.Tool(t.Name)
+		if !has && !slices.ContainsFunc(above.Spec.ClientTools, func(own agent.ToolSpec) bool { return own.Name == t.Name }) {
 			lacks = append(lacks, t.Name)
 		}
 	}

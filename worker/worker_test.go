@@ -71,6 +71,31 @@ func TestRulesNameTools(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// An agent below keeps a client tool if its parent has a tool or a client tool of that name, or hands it on
+// by its entry. Otherwise it would lose it, and the worker refuses to start.
+func TestClientToolsAreHandedOn(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	for entry, lacks := range map[string]string{"": "sign", "*": ""} {
+		sub := agent.SubAgent{Agent: "clerk"}
+		if entry != "" {
+			sub.Tools = []string{entry}
+		}
+		_, err := (&worker.Options{
+			Store: dir, Models: map[string]model.Model{"script": testsuite.NewScript()}, Tools: []tool.Tool{echo("order")},
+			Agents: []agent.Definition{
+				{Name: "buyer", Model: "script", Tools: []string{"order"}, ClientTools: []agent.ToolSpec{{Name: "pay"}}, Agents: []agent.SubAgent{sub}},
+				{Name: "clerk", Model: "script", ClientTools: []agent.ToolSpec{{Name: "order"}, {Name: "pay"}, {Name: "sign"}}},
+			},
+		}).Resolve()
+		if lacks == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "clerk has tools that buyer has not ("+lacks+")")
+	}
+}
+
 // A model is found by its full name, or by its provider's.
 func TestModelsAreFound(t *testing.T) {
 	one, other := testsuite.NewScript(), testsuite.NewScript()

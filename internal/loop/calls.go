@@ -286,7 +286,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = excerpt.Of(r.Text, most, whole), whole
 	}
-	if k.Remark != "" && r.Status != agent.CallSkipped { // a remark is about a call that was made
+	if k.Remark != "" {
 		r.Text += "\n\n" + k.Remark
 	}
 	if k.Edited && r.Status != agent.CallSkipped {

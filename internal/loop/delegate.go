@@ -133,8 +133,11 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	}
 	own := []string{allServerTools} // so the list is never empty: an empty one would allow every tool
 	for _, t := range s.Spec.Toolset {
-		if t.Executor == "" || t.Executor == agent.ExecutorClient {
+		switch t.Executor {
+		case "":
 			own = append(own, t.Name)
+		case agent.ExecutorClient: // a worker below may have a tool of that name, which is another one
+			own = append(own, clientToolPrefix+t.Name)
 		}
 	}
 	return append(all, own)

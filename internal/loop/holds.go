@@ -211,7 +211,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	if verb == agent.VerbInterrupt {
 		// Broadcast acts within this workflow task; the orders above leave when it completes.
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb})
-		s.cancelInFlight(grace, "the run was interrupted")
+		s.interruptInFlight(grace)
 		if s.End.Grace != nil && s.Children.anyNotEnded() {
 			// Without this, the results of this run's calls would come in a later task, behind the
 			// tasks of the whole tree that stops at once.
@@ -285,6 +285,12 @@ func (s *step) cancelInFlight(grace agent.Duration, why string) {
 	}
 	s.End.startGrace(s.At.Add(time.Duration(grace)), why)
 	s.do(CancelInFlight{})
+}
+
+// interruptInFlight cancels what is in flight for an interrupt.
+func (s *step) interruptInFlight(grace agent.Duration) {
+	s.Turn.interrupt()
+	s.cancelInFlight(grace, "the run was interrupted")
 }
 
 // cancelForHistoryLimit cancels what is in flight, because the server would soon terminate the run for

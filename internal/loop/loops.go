@@ -129,12 +129,15 @@ func (s *step) uncountInterrupted(calls []Call) {
 	cut := func(c Call) bool {
 		return c.Result.Status == agent.CallSkipped || c.Result.Status == agent.CallUnknown || c.Result.Partial
 	}
-	if !s.Holds.blockCalls(false) || !slices.ContainsFunc(calls, cut) {
+	if !s.Turn.Interrupted || !slices.ContainsFunc(calls, cut) {
 		return
 	}
 	s.Turn.endRepeat()
-	s.Loops.Idle = max(s.Loops.Idle-1, 0)
+	s.Loops.interrupted()
 }
+
+// interrupted takes back the turn as an idle one, and ends the row in which cycles are looked for.
+func (l *Loops) interrupted() { l.Calls, l.Idle = nil, max(l.Idle-1, 0) }
 
 // movedOn ends the count of idle turns, and the attempts of its remedy.
 func (s *step) movedOn() {

@@ -145,11 +145,14 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	}
 	spec.Toolset = kept
 	spec.ClientTools = slices.DeleteFunc(slices.Clone(spec.ClientTools), func(t agent.ToolSpec) bool {
-		if !within(ceilings, t.Name) {
-			beyond = append(beyond, t.Name)
-			return true
+		if !slices.ContainsFunc(ceilings, func(c []string) bool {
+			one := [][]string{c}
+			return !within(one, t.Name) && !within(one, clientToolPrefix+t.Name)
+		}) {
+			return false
 		}
-		return false
+		beyond = append(beyond, t.Name)
+		return true
 	})
 	// The Spec in the state loses the rules' schemas (withoutTexts). Parent keeps the rules
 	// whole, if a sub-agent can inherit them.
@@ -211,6 +214,10 @@ const allServerTools = agent.ServerToolPrefix + "*"
 func MayServe(spec *agent.Spec, name string) bool {
 	return within(append([][]string{spec.Ceiling}, spec.InheritedCeilings...), agent.ServerToolPrefix+name)
 }
+
+// clientToolPrefix stands before the name of a client tool where a ceiling is of the tools that a
+// parent has.
+const clientToolPrefix = "client:"
 
 // within reports whether all ceilings allow a tool. An empty ceiling allows every tool.
 func within(ceilings [][]string, name string) bool {

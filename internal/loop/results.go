@@ -70,6 +70,9 @@ func (s *step) skip(i int, why string) {
 		s.setResult(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
 		return
 	}
+	if s.Turn.Interrupted { // the remark of a repeated call is about one that was made
+		s.Calls.remark(i, "")
+	}
 	s.setResult(i, agent.CallSkipped, "Not executed: "+why+".")
 }
 

@@ -165,7 +165,7 @@ func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 	// never recorded.
 	s.orderChildren(s.passHolds(o.Verb, o.Grace))
 	if fresh {
-		s.cancelInFlight(o.Grace, "the run was interrupted")
+		s.interruptInFlight(o.Grace)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
 		}, h.N, agent.InitiatorParent)
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, 0))
-		s.cancelInFlight(0, "the run was interrupted")
+		s.interruptInFlight(0)
 	}
 }
 

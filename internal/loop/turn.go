@@ -54,6 +54,8 @@ type Turn struct {
 	// ForceFit means that the conversation was compacted in this turn already. What is still
 	// too long for the model's window is cut.
 	ForceFit bool `json:"force_fit,omitempty"`
+	// Interrupted means that an interrupt came in this turn.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // maxLast bounds the last text, in JSON bytes. The transcript has all of it. The other 8 KB of
@@ -96,7 +98,10 @@ const (
 func (t Turn) inFlight() bool { return t.Phase == TurnAsking || t.Phase == TurnSummarizing }
 
 // next begins to count a new turn.
-func (t *Turn) next() { t.N, t.ForceFit = t.N+1, false }
+func (t *Turn) next() { t.N, t.ForceFit, t.Interrupted = t.N+1, false, false }
+
+// interrupt notes that an interrupt has come.
+func (t *Turn) interrupt() { t.Interrupted = true }
 
 // setNumber continues the count of the run that this one forks.
 func (t *Turn) setNumber(n int) { t.N = n }

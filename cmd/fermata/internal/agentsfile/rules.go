@@ -207,6 +207,11 @@ func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) 
 			lacks = append(lacks, name)
 		}
 	}
+	for _, t := range below.ClientTools {
+		if !slices.ContainsFunc(above.ClientTools, func(own agent.ToolSpec) bool { return own.Name == t.Name }) {
+			lacks = append(lacks, t.Name)
+		}
+	}
 	return lacks
 }
 

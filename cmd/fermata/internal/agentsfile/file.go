@@ -260,6 +260,12 @@ var (
 // toolNames are what an agent may name besides MCP servers.
 var toolNames = slices.Concat(workerTools, ownTools)
 
+// comesWith has the key of an agent that gives it a tool of the runtime.
+var comesWith = map[string]string{
+	agent.FinishTool: "completion: tool", agent.ReturnUnableTool: "completion: tool and recovery: {unable: handoff}",
+	agent.NotebookTool: "notebook: {}", agent.SkillTool: "skills", agent.ToolSearchTool: "tool_search: {}",
+}
+
 // sourcePrefix marks the name of an MCP server, all of whose tools the agent gets.
 const sourcePrefix = "mcp:"
 
@@ -269,6 +275,9 @@ func (f *File) checkTool(name string) error {
 			return agent.Errorf(agent.CodeUnknownTool, "there is no server %s under mcp", quote(server))
 		}
 		return nil
+	}
+	if key, ok := comesWith[name]; ok {
+		return agent.Errorf(agent.CodeUnknownTool, "tool %s comes with the agent's key %s; leave it out of tools", quote(name), key)
 	}
 	if !slices.Contains(toolNames, name) {
 		return agent.Errorf(agent.CodeUnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp%s", quote(name), strings.Join(toolNames, ", "), meant(name, toolNames))

@@ -128,6 +128,13 @@ func TestFaultsOfRules(t *testing.T) {
 		{"client tools that are not handed on", "    tools: [fs_read]\n    client_tools: [{name: pay}]\n    agents: [{agent: b}]\n  b: {model: \"script:script.yaml\", client_tools: [{name: pay}, {name: sign}]}\n", []string{
 			`fermata.yaml:6: agents.a.agents[0]: b has tools that a lacks (sign); list in the entry's tools which of them it may use, "*" for all`,
 		}},
+		{"tools that come with a key", "    tools: [finish, notebook]\n", []string{
+			`fermata.yaml:4: agents.a.tools[0]: tool "finish" comes with the agent's key completion: tool; leave it out of tools`,
+			`fermata.yaml:4: agents.a.tools[1]: tool "notebook" comes with the agent's key notebook: {}; leave it out of tools`,
+		}},
+		{"a check that takes no answer", "    verify: {checks: [{name: seen, tool: fs_read}, {name: there, tool: fs_read, arguments: {path: a}}]}\n", []string{
+			`fermata.yaml:4: agents.a.verify.checks[0]: the tool fs_read can't take what is checked as its arguments; give the check arguments`,
+		}},
 		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be one of fail, ask, finalize, not "shout"`}},
 		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle must be true or false, not string"}},

@@ -72,7 +72,7 @@ func whatElse(e agent.Event) string {
 	case e.Refusal != nil && e.Refusal.Error != nil:
 		return refused(*e.Refusal)
 	}
-	return string(e.Extended)
+	return policyEvent(e)
 }
 
 // refused says why a signal was refused, and who sent it.

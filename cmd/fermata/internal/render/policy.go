@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,35 @@ func (t *Printer) policy(e agent.Event) {
 	case e.Check != nil && e.Type == agent.EventCheckDone:
 		t.note("%s", CheckLine(e.Check))
 	}
+}
+
+// policyEvent says on one line what an event of a policy is about.
+func policyEvent(e agent.Event) string {
+	switch {
+	case e.Moved != nil:
+		return fmt.Sprintf("%s %d → %d (%s)", e.Moved.Limit, e.Moved.From, e.Moved.To, e.Moved.Reason)
+	case e.Lesson != nil:
+		return fmt.Sprintf("%s: %s", e.Lesson.Kind, e.Lesson.Text)
+	case e.Matched != nil:
+		return Words(string(e.Matched.Strategy), candidates(e.Matched.Candidates))
+	case e.Skill != nil && e.Skill.Error != nil:
+		return untrusted.Name(e.Skill.Name) + ": " + e.Skill.Error.Message
+	case e.Skill != nil:
+		return Words(untrusted.Name(e.Skill.Name), cmp.Or(e.Skill.Reason, string(e.Skill.Cause)))
+	}
+	return string(e.Extended)
+}
+
+// candidates names the skills that fit a task.
+func candidates(list []agent.SkillCandidate) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = untrusted.Name(one.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Progress says on one line how far a model says it is.

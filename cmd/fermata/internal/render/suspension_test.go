@@ -97,6 +97,12 @@ func TestAnEventsLineSaysWho(t *testing.T) {
 		"h-1 held by ana (pause): removed by bo":                      {Type: agent.EventHoldAdded, Hold: &held},
 		"h-1 removed by carl, was held by ana (pause): removed by bo": {Type: agent.EventHoldRemoved, Hold: &removed},
 		"sent by bo: pause refused: no":                               {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{By: "bo", Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
+		"own_turns 8 → 10 (progress)":                                 {Type: agent.EventLimitMoved, Moved: &agent.LimitMove{Limit: "own_turns", From: 8, To: 10, Reason: "progress"}},
+		"tool_error: the shop is closed":                              {Type: agent.EventLessonLearned, Lesson: &agent.Lesson{Kind: "tool_error", Text: "the shop is closed"}},
+		"metadata pdf, ship":                                          {Type: agent.EventSkillMatched, Matched: &agent.SkillMatching{Strategy: "metadata", Candidates: []agent.SkillCandidate{{Name: "pdf"}, {Name: "ship"}}}},
+		"metadata none":                                               {Type: agent.EventSkillMatched, Matched: &agent.SkillMatching{Strategy: "metadata"}},
+		"pdf matched":                                                 {Type: agent.EventSkillActivated, Skill: &agent.SkillUpdate{Name: "pdf", Cause: "matched"}},
+		"pdf: it is gone":                                             {Type: agent.EventSkillFailed, Skill: &agent.SkillUpdate{Name: "pdf", Error: agent.Errorf(agent.CodeNotFound, "it is gone")}},
 		"pause refused: no":                                           {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
 	} {
 		require.Equal(t, want, render.Event(e))

@@ -2,12 +2,15 @@ package flow_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -53,6 +56,29 @@ func ExampleAskIn() {
 	// Output: invoice func(*testing.T)
 }
 
+// invoice is what an agent reads out of a letter.
+type invoice struct {
+	Supplier string   `json:"supplier"`
+	Items    []string `json:"items"`
+	EUR      int      `json:"eur"`
+}
+
+// letters reads invoices, and a person corrects what the agent has read.
+var letters = flow.New("letters", func(c flow.Context, letter string) (invoice, error) {
+	read, err := flow.Agent[invoice](c, "reader", letter, nil)
+	if err != nil {
+		return read, err
+	}
+	err = flow.Overlay(c, "What is wrong?", &read, &flow.AskOptions{Deadline: 24 * time.Hour, Default: "{}"})
+	return read, err
+}, &flow.Options{Agents: []agent.SubAgent{{Agent: "reader"}}})
+
+// The answer names the fields that are wrong, and the others stay. After a day without one, all stay.
+func ExampleOverlay() {
+	fmt.Println(letters.Definition().Name) // a worker gets it in worker.Options.Flows, and TestLetters rehearses it
+	// Output: letters
+}
+
 // The example, run: with one order nobody is asked.
 func TestTheExample(t *testing.T) {
 	b := &books{orders: map[string][]string{"ana": {"A-1", "A-2"}, "ben": {"B-1"}}, booked: map[string]string{}}
@@ -61,4 +87,16 @@ func TestTheExample(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.Equal(t, want, r.Text)
 	}
+}
+
+// The letters, rehearsed.
+func TestLetters(t *testing.T) {
+	r := testsuite.Rehearse(t, letters, "Dear Sirs, …", func(s testsuite.RehearsedStep) (any, error) {
+		if s.Name == "reader" {
+			return invoice{"Acme", []string{"ink", "pens"}, 50}, nil
+		}
+		return json.RawMessage(`{"items":["ink"],"eur":5}`), nil
+	})
+	require.NoError(t, r.Err)
+	require.JSONEq(t, `{"supplier":"Acme","items":["ink"],"eur":5}`, string(r.Output))
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -326,4 +327,35 @@ func TestRefusedSignalsAreShown(t *testing.T) {
 	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
+}
+
+// A person may interrupt the same call again and again: it is not the model that repeats it. A tool whose
+// context ends has failed by its own word.
+func TestInterruptsAreNoRepeats(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{}, 100)
+	slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, nil)
+	const interrupts = 6
+	replies := slices.Repeat([]testsuite.Reply{{Calls: call("slow", nil)}}, interrupts)
+	s := setup(t, agent.Definition{Lessons: true}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...), slow)
+	run := s.begin(t, "go", nil)
+	for range interrupts {
+		select {
+		case <-began:
+		case <-t.Context().Done():
+			t.FailNow()
+		}
+		_, err := run.Interrupt(t.Context(), "", nil)
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusSuspended, s.rest(t, run).Status)
+		_, err = run.Resume(t.Context(), nil)
+		require.NoError(t, err)
+	}
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "done", out.Text)
 }

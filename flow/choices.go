@@ -20,10 +20,16 @@ func checkAsk[Out any](question string, o *AskOptions, schema json.RawMessage) e
 		return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has choices, and its answer is a bool: leave Choices out for yes or no, or ask for a string", question)
 	case isText[Out]() && len(o.Schema) > 0:
 		return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has a schema, and its answer is a string: name Choices alone, or ask for json.RawMessage", question)
-	case len(schema) == 0:
-		return nil
+	}
+	if o.Default != "" {
+		if _, err := accept[Out](o.Default, o); err != nil {
+			return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has the default %q, which can't be its answer: %w", question, o.Default, err)
+		}
 	}
 	for _, choice := range o.Choices {
+		if len(schema) == 0 {
+			break
+		}
 		if why := model.Fits(schema, json.RawMessage(choice)); why != "" {
 			return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has the choice %q, which does not fit the schema of its answer: %s. Write choices as JSON, or ask for a string", question, choice, why)
 		}

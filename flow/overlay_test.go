@@ -2,6 +2,8 @@ package flow_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,7 +50,61 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// Fields that break the state's schema only together are asked for again.
+// What others change while a person thinks stays, and so does what JSON does not show.
+func TestOverlayLeavesTheRest(t *testing.T) {
+	type state struct {
+		Title, Note string
+		Tags        []string
+		Any         any
+		own         int
+	}
+	f := flow.New("edit", func(c flow.Context, _ string) (string, error) {
+		s := state{Title: "May", Any: int64(1) << 60, own: 7}
+		err := flow.Parallel(c,
+			flow.Branch{Name: "a", Do: func(c flow.Context) error { return flow.Overlay(c, "Title?", &s, nil) }},
+			flow.Branch{Name: "b", Do: func(c flow.Context) error { return flow.Overlay(c, "Tags?", &s, nil) }})
+		return fmt.Sprintf("%s %v %T %d", s.Title, s.Tags, s.Any, s.own), err
+	}, nil)
+	r := testsuite.Rehearse(t, f, "", func(one testsuite.RehearsedStep) (any, error) {
+		return json.RawMessage(map[string]string{"branch.a/ask": `{"Title":"June"}`, "branch.b/ask": `{"Tags":["b"]}`}[one.Path]), nil
+	})
+	require.NoError(t, r.Err)
+	require.Equal(t, "June [b] int64 7", r.Text)
+}
+
+// A state that no answer can name fields of is refused, and a long one is shown in part.
+func TestStatesOfOverlay(t *testing.T) {
+	ask := func(do func(flow.Context) error) (*testsuite.Rehearsal, []testsuite.RehearsedStep) {
+		r := testsuite.Rehearse(t, flow.New("edit", func(c flow.Context, _ string) (string, error) { return "", do(c) }, nil), "", func(testsuite.RehearsedStep) (any, error) {
+			return json.RawMessage(`{}`), nil
+		})
+		return r, r.Steps
+	}
+	for _, do := range []func(flow.Context) error{
+		func(c flow.Context) error { return flow.Overlay[draft](c, "?", nil, nil) },
+		func(c flow.Context) error { return flow.Overlay(c, "?", new(json.RawMessage), nil) },
+		func(c flow.Context) error { return flow.Overlay(c, "?", new(any), nil) },
+		func(c flow.Context) error { return flow.Overlay(c, "?", new(struct{ *draft }), nil) },
+		func(c flow.Context) error {
+			return flow.Overlay(c, "?", new(draft), &flow.AskOptions{Default: `{"titel":"x"}`})
+		},
+	} {
+		r, _ := ask(do)
+		require.ErrorIs(t, r.Err, agent.CodeInvalidInput)
+	}
+	m := map[string]int{"a": 1}
+	_, steps := ask(func(c flow.Context) error {
+		return flow.Overlay(c, "?", &draft{Title: strings.Repeat("ü", 5000)}, nil)
+	})
+	require.Less(t, len(steps[0].Arguments), 5000)
+	r := testsuite.Rehearse(t, flow.New("edit", func(c flow.Context, _ string) (string, error) { return "", flow.Overlay(c, "?", &m, nil) }, nil), "", func(testsuite.RehearsedStep) (any, error) {
+		return json.RawMessage(`{"b":2}`), nil
+	})
+	require.NoError(t, r.Err)
+	require.Equal(t, map[string]int{"a": 1, "b": 2}, m)
+}
+
+// Fields that break the state's schema only together are asked for again (OA-43).
 func TestOverlayAsksAgain(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["title"],"if":{"properties":{"title":{"const":"June"}}},"then":{"properties":{"tags":{"maxItems":1}}}}`)
 	r, asked := changed(t, &flow.AskOptions{Schema: schema, Context: "the draft"}, `{"title":"June"}`, `{"title":"June","tags":["c"]}`)
@@ -56,6 +112,13 @@ func TestOverlayAsksAgain(t *testing.T) {
 	require.JSONEq(t, `{"title":"June","tags":["c"],"notes":{"a":1,"b":2}}`, string(r.Output))
 	require.Equal(t, "ask_again", asked[1].Name)
 	require.Contains(t, string(asked[1].Arguments), `"context":"the draft"`)
+
+	// A part of a state need not fit what the whole has to; and another case is another field.
+	schema = json.RawMessage(`{"type":"object","minProperties":2,"allOf":[{"required":["title"]}]}`)
+	r, asked = changed(t, &flow.AskOptions{Schema: schema}, `{"Tags":["x"]}`, `{"tags":["c"]}`)
+	require.NoError(t, r.Err)
+	require.JSONEq(t, `{"title":"May","tags":["c"],"notes":{"a":1,"b":2}}`, string(r.Output))
+	require.Len(t, asked, 2)
 
 	r, _ = changed(t, &flow.AskOptions{Schema: json.RawMessage(`{"type":"string"}`)})
 	require.ErrorIs(t, r.Err, agent.CodeInvalidInput)

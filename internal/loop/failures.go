@@ -87,7 +87,7 @@ func (s *step) returnUnable(c Call) {
 // may end the run.
 func (s *step) learnFailed(calls []Call) {
 	for _, c := range calls {
-		if c.Result.Status == agent.CallFailed && !endsRun(c) {
+		if c.Result.Status == agent.CallFailed && !endsRun(c) && !s.interrupted(c) {
 			s.learn(agent.FailureToolError, failedCall(c))
 		}
 	}
@@ -111,7 +111,7 @@ func (s *step) failedCalls(calls []Call) {
 			return
 		}
 		switch {
-		case endsRun(c):
+		case endsRun(c) || s.interrupted(c):
 		case c.Result.Status == agent.CallOK:
 			s.Recovery.resetTool(c.Tool)
 		case c.Result.Status == agent.CallFailed:

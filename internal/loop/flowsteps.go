@@ -95,9 +95,9 @@ func (s *step) askInStep(i int) {
 // a better one. A schema with words that [match] does not compare refuses
 // nothing: the function reads the answer, and says what is wrong.
 func (s *step) answerFits(r Request, a *agent.AnswerCommand) error {
-	said := strings.TrimSpace(a.Text)
-	isChoice := a.Choice != nil || len(a.Data) > 0 || slices.ContainsFunc(r.Choices, func(c string) bool { return strings.EqualFold(c, said) })
-	if !isChoice && s.takesOnlyChoices(r) {
+	said := strings.TrimSpace(r.answerText(a))
+	isChoice := slices.ContainsFunc(r.Choices, func(c string) bool { return strings.EqualFold(c, said) })
+	if !isChoice && s.takesOnlyChoices(r, len(a.Data) > 0) {
 		return s.refuseAs(agent.CodeInvalidInput, "text", "request %s takes one of: %s", r.ID, strings.Join(r.Choices, ", "))
 	}
 	schema, err := match.Read(r.Schema)
@@ -119,9 +119,9 @@ func (s *step) answerFits(r Request, a *agent.AnswerCommand) error {
 	return nil
 }
 
-// takesOnlyChoices reports whether a text has to be one of the request's choices: for a yes or no, and
-// for what becomes of a step whose outcome is unknown.
-func (s *State) takesOnlyChoices(r Request) bool {
+// takesOnlyChoices reports whether an answer has to be one of the request's choices: for a yes or no, and
+// for what becomes of a step whose outcome is unknown, unless it is data, which is the step's result.
+func (s *State) takesOnlyChoices(r Request, isData bool) bool {
 	if r.RetryCall {
 		return r.MustFit && len(r.Schema) == 0 && len(r.Choices) > 0
 	}
@@ -133,7 +133,10 @@ func (s *State) takesOnlyChoices(r Request) bool {
 		OnlyChoices bool `json:"only_choices"`
 	}
 	c := s.Calls.List[i]
-	return c.Unknown != "" || c.Tool == agent.AskUserTool && json.Unmarshal(c.Arguments, &in) == nil && in.OnlyChoices
+	if c.Unknown != "" {
+		return !isData
+	}
+	return c.Tool == agent.AskUserTool && json.Unmarshal(c.Arguments, &in) == nil && in.OnlyChoices
 }
 
 // approveInStep opens the request of a step that asks for an approval of something that is no

@@ -11,8 +11,8 @@ import (
 )
 
 // What an interrupt cuts off in a turn counts neither as an idle turn nor as a part of a cycle, also if the
-// interrupt is taken back before the turn's end. A pause takes nothing back, nor does an interrupt of a turn
-// whose calls all came to their ends.
+// interrupt is taken back before the turn's end; nor is it a failure of the tool. A pause takes nothing back, nor
+// does an interrupt of a turn whose calls all came to their ends.
 func TestInterruptedCallsAreNotCounted(t *testing.T) {
 	cycles := []string{`opened {"loop_detection":{"cycles":3},"toolset":[{"name":"add"}]}`}
 	for i := range 6 {
@@ -22,6 +22,13 @@ func TestInterruptedCallsAreNotCounted(t *testing.T) {
 	for i := range 6 {
 		cutOff = append(cutOff, fmt.Sprintf(`calls add {"a":%d}`, i%2), `interrupt {}`, fmt.Sprintf(`result t%d.1 unknown gone`, i+1), `sealed`, `resume {}`)
 	}
+	whole := []string{`opened {"toolset":[{"name":"add"}]}`}
+	for i := range 5 {
+		whole = append(whole, `calls add {"a":1}`, `interrupt {}`, fmt.Sprintf(`result t%d.1 ok 1`, i+1), `sealed`, `resume {}`)
+	}
+	whole = append(whole, `calls add {"a":1}`)
+	lessons := played(t, `begin go`, `opened {"lessons":true,"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `interrupt {}`, `result t1.1 failed interrupted`)
+	require.Empty(t, lessons.state.Lessons)
 	const idle = `opened {"loop_detection":{"idle":2},"toolset":[{"name":"add"}]}`
 	for name, c := range map[string]struct {
 		lines []string
@@ -31,7 +38,11 @@ func TestInterruptedCallsAreNotCounted(t *testing.T) {
 		"cut off":    {cutOff, false},
 		"taken back": {[]string{idle, `calls add {"a":1}`, `interrupt {}`, `resume {}`, `result t1.1 unknown gone`, `calls add {"a":2}`, `interrupt {}`, `resume {}`, `result t2.1 unknown gone`}, false},
 		"a pause":    {[]string{idle, `calls add {"a":1}`, `pause {}`, `result t1.1 unknown gone`, `sealed`, `resume {}`, `calls add {"a":2}`, `pause {}`, `result t2.1 unknown gone`, `sealed`, `resume {}`}, true},
-		"not cut":    {[]string{idle, `calls add {"a":1}`, `interrupt {}`, `result t1.1 failed no`, `sealed`, `resume {}`, `calls add {"a":2}`, `interrupt {}`, `result t2.1 failed no`, `sealed`, `resume {}`}, true},
+		"failed":     {[]string{idle, `calls add {"a":1}`, `interrupt {}`, `result t1.1 failed interrupted`, `sealed`, `resume {}`, `calls add {"a":2}`, `interrupt {}`, `result t2.1 failed interrupted`, `sealed`, `resume {}`}, false},
+		"results":    {[]string{`opened {"loop_detection":{"results":2},"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `interrupt {}`, `result t1.1 failed interrupted`, `sealed`, `resume {}`, `calls add {"a":2}`, `interrupt {}`, `result t2.1 failed interrupted`, `sealed`, `resume {}`}, false},
+		"recovery":   {[]string{`opened {"recovery":{"tool_error":{"do":"fail"}},"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `interrupt {}`, `result t1.1 failed interrupted`}, false},
+		"a failure":  {[]string{`opened {"recovery":{"tool_error":{"do":"fail"}},"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `result t1.1 failed no`}, true},
+		"not cut":    {whole, true},
 	} {
 		p := played(t, append([]string{`begin go`}, c.lines...)...)
 		require.Equal(t, c.stuck, p.state.outcomeDecided(), name)
@@ -71,4 +82,8 @@ func TestAClientToolIsNoWorkersTool(t *testing.T) {
 	require.Equal(t, []string{"shell"}, toolsOf(middle.state, agent.ExecutorClient))
 	low := played(t, `begin-child `+childStart(t, middle, `subagent__l {"task":"two"}`), `opened {"toolset":[{"name":"shell"}]}`)
 	require.Empty(t, toolsOf(low.state, ""))
+
+	// Nor does an author's pattern for other tools let a client tool through.
+	bounded := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"ceilings":[["c*"]]}`, `opened {"client_tools":[{"name":"pay"}]}`)
+	require.Empty(t, toolsOf(bounded.state, agent.ExecutorClient))
 }

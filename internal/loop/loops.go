@@ -123,21 +123,12 @@ func (s *step) mayBeIdle() {
 	}
 }
 
-// uncountInterrupted takes back what a turn that an interrupt has cut off counts for, since the model has not seen
-// what its calls do: it is not idle, and equal calls before and after it are not in a row.
-func (s *step) uncountInterrupted(calls []Call) {
-	cut := func(c Call) bool {
-		return c.Result.Status == agent.CallSkipped || c.Result.Status == agent.CallUnknown || c.Result.Partial
-	}
-	if !s.Turn.Interrupted || !slices.ContainsFunc(calls, cut) {
-		return
-	}
-	s.Turn.endRepeat()
-	s.Loops.interrupted()
-}
-
 // interrupted takes back the turn as an idle one, and ends the row in which cycles are looked for.
 func (l *Loops) interrupted() { l.Calls, l.Idle = nil, max(l.Idle-1, 0) }
+
+// callsAreProgress reports whether calls get the run further, whatever comes of them. With an idle count only
+// those do that succeed.
+func (s *step) callsAreProgress() bool { return s.Spec.LoopDetection.Idle == 0 }
 
 // movedOn ends the count of idle turns, and the attempts of its remedy.
 func (s *step) movedOn() {
@@ -203,7 +194,7 @@ func (s *step) otherLoop(calls []agent.ToolCall, r wire.Reply) bool {
 func (s *step) equalResults(calls []Call) bool {
 	most := s.Spec.LoopDetection.Results
 	for _, c := range calls {
-		if most == 0 || s.mayRepeat(c.Tool) || c.Result.Status != agent.CallOK && c.Result.Status != agent.CallFailed {
+		if most == 0 || s.mayRepeat(c.Tool) || s.interrupted(c) || c.Result.Status != agent.CallOK && c.Result.Status != agent.CallFailed {
 			continue
 		}
 		if n := s.Loops.returned(c.Tool, digestOf(c.Tool, c.Result.Text)); n >= most {

@@ -146,8 +146,7 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	spec.Toolset = kept
 	spec.ClientTools = slices.DeleteFunc(slices.Clone(spec.ClientTools), func(t agent.ToolSpec) bool {
 		if !slices.ContainsFunc(ceilings, func(c []string) bool {
-			one := [][]string{c}
-			return !within(one, t.Name) && !within(one, clientToolPrefix+t.Name)
+			return !within([][]string{c}, t.Name) && !slices.Contains(c, clientToolPrefix+t.Name) // no pattern of an author means it
 		}) {
 			return false
 		}

@@ -47,6 +47,7 @@ var calledBy = map[string][]string{
 	"hooks.go":           {"checks.go", "turnform.go"},
 	"suspensionhooks.go": {"checks.go"},
 	"recovery.go":        {"checks.go", "hooks.go", "lessons.go", "loops.go", "turnform.go"}, // what has failed, and what is done about it
+	"loops.go":           {"turnform.go"},
 	"lessons.go":         {"hooks.go", "recovery.go"},
 	"adaptive.go":        {"hooks.go"}, // a hook may move the limit
 	"turnform.go":        {"recovery.go", "runreport.go"},

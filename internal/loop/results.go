@@ -214,3 +214,18 @@ func (s *step) localToolSlow(call string) error {
 	}
 	return nil
 }
+
+// interrupted reports whether an interrupt has kept a call from its result. A tool whose context ends mostly fails.
+func (s *step) interrupted(c Call) bool {
+	r := c.Result
+	return s.Turn.Interrupted && (r.Partial || r.Status == agent.CallFailed || r.Status == agent.CallSkipped || r.Status == agent.CallUnknown)
+}
+
+// uncountInterrupted takes back what a turn that an interrupt has cut off counts for, since the model has not seen
+// what its calls do: it is not idle, and equal calls before and after it are not in a row.
+func (s *step) uncountInterrupted(calls []Call) {
+	if slices.ContainsFunc(calls, s.interrupted) {
+		s.Turn.endRepeat()
+		s.Loops.interrupted()
+	}
+}

@@ -91,7 +91,7 @@ func (s *step) checkForm(r wire.Reply) *agent.Error {
 		how = "with more text beside its calls than turn_policy.max_prose_chars allows"
 	default:
 		s.Turn.acted()
-		if s.Spec.LoopDetection.Idle == 0 { // else only a call that succeeds is progress
+		if s.callsAreProgress() {
 			s.Recovery.reset(agent.FailureNoProgress)
 		}
 		return nil

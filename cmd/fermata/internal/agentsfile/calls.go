@@ -23,8 +23,8 @@ func (f *File) checkCalls(c *checker) {
 					continue
 				}
 				err := k.MayCall(p, f.toolSpec(k.ToolName()))
-				if err == nil && k.Kind() == agent.CheckByTool && len(k.Arguments) == 0 {
-					err = agent.Errorf(agent.CodeInvalidInput, "the tool %s can't take what is checked as its arguments; give the check arguments", k.Tool)
+				if err == nil && p == agent.PointVerify && k.Kind() == agent.CheckByTool && len(k.Arguments) == 0 {
+					err = agent.Errorf(agent.CodeInvalidInput, "the tool %s can't take an answer as its arguments; give the check arguments", k.Tool)
 				}
 				if err != nil {
 					c.add(agent.CodeOf(err), e.at(p.Path(i)), "%s.%s: %w", e.path, p.Path(i), err)

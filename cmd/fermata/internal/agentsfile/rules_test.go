@@ -133,7 +133,7 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:4: agents.a.tools[1]: tool "notebook" comes with the agent's key notebook: {}; leave it out of tools`,
 		}},
 		{"a check that takes no answer", "    verify: {checks: [{name: seen, tool: fs_read}, {name: there, tool: fs_read, arguments: {path: a}}]}\n", []string{
-			`fermata.yaml:4: agents.a.verify.checks[0]: the tool fs_read can't take what is checked as its arguments; give the check arguments`,
+			`fermata.yaml:4: agents.a.verify.checks[0]: the tool fs_read can't take an answer as its arguments; give the check arguments`,
 		}},
 		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be one of fail, ask, finalize, not "shout"`}},

@@ -43,7 +43,7 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 	case agent.RequestClientTool:
 		return c.result(ctx, q)
 	}
-	if len(q.Schema) > 0 {
+	if len(q.Schema) > 0 && len(q.Choices) == 0 {
 		return c.form(ctx, q)
 	}
 	text, err := c.requiredLine(ctx, questionPrompt(q))
@@ -56,11 +56,15 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 // form asks for data, as tools request it. A form with a single field also accepts a
 // text.
 func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	line, err := c.requiredLine(ctx, "your answer, as one line of JSON (n: decline): ")
+	prompt, declines := "your answer, as one line of JSON: ", q.Call != nil // only a tool's question can be declined
+	if declines {
+		prompt = "your answer, as one line of JSON (n: decline): "
+	}
+	line, err := c.requiredLine(ctx, prompt)
 	switch {
 	case err != nil:
 		return agent.AnswerTo{}, err
-	case line == "n":
+	case line == "n" && declines:
 		return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: "declined"}}, nil
 	case json.Valid([]byte(line)):
 		return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil

@@ -78,7 +78,8 @@ func (c *Console) Print(format string, args ...any) {
 }
 
 // Line asks for a line, without the blanks around it. What was typed before the question
-// does not answer it. Errors are [ErrInterrupted], [Command], [io.EOF] at the end of the
+// does not answer it, and neither does a line that was half typed when an earlier question went away. Errors
+// are [ErrInterrupted], [Command], [io.EOF] at the end of the
 // input, and the context's.
 func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 	// Reading starts with the first question: a command that asks nothing must leave the input
@@ -103,6 +104,7 @@ func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 		c.Print("")
 		return "", ErrInterrupted
 	case <-ctx.Done():
+		discard(c.in)
 		c.Print("")
 		return "", ctx.Err()
 	}

@@ -54,6 +54,8 @@ func TestAsk(t *testing.T) {
 	choice := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "How?", Choices: []string{"train", "plane"}}
 	approval := agent.Request{ID: "q-1", Type: agent.RequestApproval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
 	form := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "Pay?", Schema: json.RawMessage(`{"required":["pay\u001b"]}`)}
+	asked, numbers := form, form
+	asked.Call, numbers.Choices = &agent.RequestCall{Tool: "pay"}, []string{"1", "2"}
 	client := agent.Request{ID: "q-1", Type: agent.RequestClientTool, Text: "Run seat.", Call: &agent.RequestCall{Tool: "seat"}}
 	tests := []struct {
 		name  string
@@ -74,7 +76,9 @@ func TestAsk(t *testing.T) {
 		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "the train is full"}}, ""},
 		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerCommand{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema:\n│ {\n│   \"required\": [\n│     \"pay\\u001b\"\n│   ]\n│ }\nyour answer, as one line of JSON"},
 		{"form of one field", form, []string{"giro"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "giro"}}, ""},
-		{"form declined", form, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "declined"}}, ""},
+		{"form declined", asked, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "declined"}}, "(n: decline): "},
+		{"form that can't be declined", form, []string{"n"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "n"}}, "one line of JSON: "},
+		{"choice of a form", numbers, []string{"1"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Choice: one(1)}}, "  0  1\n  1  2\n"},
 		{"limit", agent.Request{ID: "q-1", Type: agent.RequestLimit, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "continue"}}, ""},
 	}
 	for _, tt := range tests {

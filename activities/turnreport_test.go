@@ -58,8 +58,8 @@ func TestTheReportOfATurn(t *testing.T) {
 	require.Equal(t, agent.ProposedCalls{Task: "go", Text: "Adding.", Turn: 2, Calls: []agent.ProposedCall{{ID: "t2.1", Tool: "add", Arguments: json.RawMessage(`{"a":1}`)}}}, calls)
 
 	log = checkedLog(spec, userSays("go", ""), agent.Event{Turn: 1, Message: &before}, agent.Event{Turn: 2, Message: &said}, agent.Event{Turn: 2, Message: &results},
-		agent.Event{Turn: 2, Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{Tools: []agent.ToolCount{{Tool: "add", OK: 2}, {Tool: "drop", Rejected: 1}}}},
-		agent.Event{Turn: 2, Type: agent.EventCheckDone, Check: &agent.CheckUpdate{Point: agent.PointVerify, Verdict: &agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "no test"}}})
+		agent.Event{Turn: 2, Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{Tools: []agent.ToolCount{{Tool: "look", OK: 1}, {Tool: "add", OK: 2}, {Tool: "drop", Rejected: 1}, {Tool: "guess", Rejected: 1}}}},
+		agent.Event{Turn: 2, Type: agent.EventCheckDone, Check: &agent.CheckUpdate{Point: agent.PointVerify, Verdict: &agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "no test", NextStep: "Add one."}}})
 	in := ToolInput{}
 	in.Session, in.Turn = "s", 2
 	in.Check = &loop.CheckArgs{Point: agent.PointAfterTurn, Budget: &agent.TurnBudget{Limit: 4, Max: 8, Remaining: 2, Extensions: 1}}
@@ -69,10 +69,10 @@ func TestTheReportOfATurn(t *testing.T) {
 		Session: "s", Turn: 2, Task: "go", Text: "Adding.", TextChars: 7, Calls: 2, TextCalls: true,
 		Results:    []agent.TurnResult{{Call: "t2.1", Tool: "add", OK: true, Status: agent.CallOK, Text: "3"}, {Call: "t2.2", Tool: "drop", Status: agent.CallRejected, Text: "no"}},
 		Tools:      agent.TurnTools{Successful: []string{"add"}, Rejected: []string{"drop"}},
-		All:        agent.TurnTools{Successful: []string{"add"}, Rejected: []string{"drop"}},
+		All:        agent.TurnTools{Successful: []string{"look", "add"}, Rejected: []string{"drop", "guess"}},
 		Required:   agent.RequiredTools{Satisfied: []string{"add"}, Missing: []string{"test or build"}},
 		Budget:     agent.TurnBudget{Limit: 4, Max: 8, Remaining: 2, Extensions: 1},
-		Completion: agent.TurnCompletion{Proposed: true, Vetoed: true, Verdict: agent.DecisionVeto, Feedback: "no test"},
+		Completion: agent.TurnCompletion{Proposed: true, Vetoed: true, Verdict: agent.DecisionVeto, Feedback: "no test\nAdd one."},
 		Progress:   agent.TurnProgress{Changed: true, Summary: "a check vetoed the answer"},
 	}, got)
 	raw, err := json.MarshalIndent(got, "", "  ")
@@ -80,4 +80,9 @@ func TestTheReportOfATurn(t *testing.T) {
 	golden, err := os.ReadFile("testdata/turn_report.json")
 	require.NoError(t, err)
 	require.Equal(t, string(golden), string(raw)+"\n")
+
+	silent := agent.TextMessage(agent.RoleAssistant, "")
+	in.Turn = 3
+	got = turnReport(checkedLog(spec, userSays("go", ""), agent.Event{Turn: 3, Message: &silent}), in)
+	require.Equal(t, agent.TurnProgress{Summary: "the turn did nothing"}, got.Progress)
 }

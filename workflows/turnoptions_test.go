@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,7 +170,7 @@ func TestToolNarrowing(t *testing.T) {
 }
 
 // Calls that are written as text are made, made once, or refused; without the option they are text
-// (HA-57).
+// (HA-57). A report counts those that were refused (HA-31).
 func TestTextCalls(t *testing.T) {
 	written := func(i int) testsuite.Reply {
 		return testsuite.Reply{Text: fmt.Sprintf("Once more.\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"N\": %d}}\n</tool_call>", i)}
@@ -185,9 +186,10 @@ func TestTextCalls(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(written(1)), namedTools(true, "look")...)
 	require.Contains(t, b.run(t, "go").Text, "<tool_call>")
 
-	b = setup(t, agent.Definition{TextCalls: agent.TextCallsReject, Nudges: 1}, testsuite.NewScript(written(1), written(2)), namedTools(true, "look")...)
+	b = setup(t, agent.Definition{Report: true, TextCalls: agent.TextCallsReject, Nudges: 1}, testsuite.NewScript(written(1), written(2)), namedTools(true, "look")...)
 	o := b.run(t, "go")
 	require.ErrorIs(t, o.Error, agent.CodeStuck)
+	require.Equal(t, [2]int{0, 2}, [2]int{o.Report.TextCalls, o.Report.TextCallsRejected})
 }
 
 // With report the outcome has the turns with their times and sizes (HA-12), counts of events and of
@@ -213,6 +215,11 @@ func TestReport(t *testing.T) {
 	require.False(t, r.SuspectedLoop)
 	require.Contains(t, r.Events, agent.EventCount{Type: agent.EventTurnStarted, Count: 5})
 	require.Contains(t, r.Events, agent.EventCount{Type: agent.EventCallDone, Count: 3})
+
+	b = setup(t, agent.Definition{Report: true}, testsuite.NewScript(slices.Repeat([]testsuite.Reply{{Calls: calls("look")}}, 6)...), namedTools(true, "look")...)
+	o = b.run(t, "go")
+	require.ErrorIs(t, o.Error, agent.CodeLoopDetected)
+	require.True(t, o.Report.SuspectedLoop)
 
 	b = setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	require.Nil(t, b.run(t, "go").Report)

@@ -26,10 +26,10 @@ func checkAsk[Out any](question string, o *AskOptions, schema json.RawMessage) e
 			return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has the default %q, which can't be its answer: %w", question, o.Default, err)
 		}
 	}
+	if len(schema) == 0 {
+		return nil
+	}
 	for _, choice := range o.Choices {
-		if len(schema) == 0 {
-			break
-		}
 		if why := model.Fits(schema, json.RawMessage(choice)); why != "" {
 			return agent.Errorf(agent.CodeInvalidInput, "the question %.40q has the choice %q, which does not fit the schema of its answer: %s. Write choices as JSON, or ask for a string", question, choice, why)
 		}

@@ -52,11 +52,15 @@ func Overlay[T any](c Context, question string, state *T, o *AskOptions) error {
 		if err != nil {
 			return err
 		}
-		changed, err := overlaid(*state, fields)
+		var named map[string]json.RawMessage
+		if err := json.Unmarshal(fields, &named); err != nil || len(named) == 0 {
+			return err
+		}
+		changed, err := overlaid(*state, fields, named)
 		if err != nil {
 			return err
 		}
-		if why := breaks(o.Schema, changed); why != "" && string(fields) != "{}" {
+		if why := breaks(o.Schema, changed); why != "" {
 			return errors.New(why)
 		}
 		*state = changed
@@ -133,11 +137,10 @@ func ofSome(own, whole json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(some)
 }
 
-// overlaid returns a state in which some fields are replaced.
-func overlaid[T any](state T, fields json.RawMessage) (T, error) {
-	var named map[string]json.RawMessage
+// overlaid returns a state in which the named fields are replaced.
+func overlaid[T any](state T, fields json.RawMessage, named map[string]json.RawMessage) (T, error) {
 	var answer T
-	if err := errors.Join(json.Unmarshal(fields, &named), json.Unmarshal(fields, &answer)); err != nil {
+	if err := json.Unmarshal(fields, &answer); err != nil {
 		return state, err
 	}
 	to, from := reflect.ValueOf(&state).Elem(), reflect.ValueOf(answer)

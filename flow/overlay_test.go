@@ -37,7 +37,7 @@ func changed(t *testing.T, o *flow.AskOptions, answers ...string) (*testsuite.Re
 // An answer replaces fields, whatever they hold, and the others stay.
 func TestOverlay(t *testing.T) {
 	for answer, want := range map[string]string{
-		`{}`:                       `{"title":"May","tags":["a","b"],"notes":{"a":1,"b":2}}`,
+		` { } `:                    `{"title":"May","tags":["a","b"],"notes":{"a":1,"b":2}}`,
 		`{"tags":["c"]}`:           `{"title":"May","tags":["c"],"notes":{"a":1,"b":2}}`,
 		`{"notes":{"c":3}}`:        `{"title":"May","tags":["a","b"],"notes":{"c":3}}`,
 		`{"title":"","tags":null}`: `{"title":"","tags":null,"notes":{"a":1,"b":2}}`,

@@ -206,3 +206,16 @@ func TestRehearseFindsAMisspeltAgent(t *testing.T) {
 	require.Panics(t, func() { testsuite.Rehearse(r, f, "go", func(testsuite.RehearsedStep) (any, error) { return "x", nil }) })
 	require.True(t, r.failed)
 }
+
+// A test whose answers can't be used fails, and does not ask for ever.
+func TestRehearseEndsWhereNoAnswerFits(t *testing.T) {
+	f := flow.New("buy", func(c flow.Context, _ string) (int, error) {
+		return flow.Ask[int](c, "How many?", &flow.AskOptions{Name: "many"})
+	}, nil)
+	r, asked := &recorder{TB: t}, 0
+	require.Panics(t, func() {
+		testsuite.Rehearse(r, f, "", func(testsuite.RehearsedStep) (any, error) { asked++; return "some", nil })
+	})
+	require.True(t, r.failed)
+	require.Less(t, asked, 20)
+}

@@ -45,7 +45,8 @@ type ToolSearch struct {
 	Always []string `json:"always,omitempty"`
 }
 
-// ToolNarrowing hides tools that only read and that the model does not use.
+// ToolNarrowing hides tools that only read and that the model does not use. A tool with an approval
+// of its own stays, and so do sub-agents and the runtime's own tools.
 type ToolNarrowing struct {
 	// WindowTurns is after how many turns without a call a tool is hidden; zero means 5.
 	WindowTurns int `json:"window_turns,omitempty"`

@@ -147,7 +147,8 @@ func TestToolSearch(t *testing.T) {
 }
 
 // A tool that only reads vanishes after some turns without a call. One that was called stays as long,
-// and tools that change something, and the runtime's own, stay (HA-47, HA-133).
+// and tools that change something or always need an approval, and the runtime's own, stay (HA-47,
+// HA-133).
 func TestToolNarrowing(t *testing.T) {
 	def := agent.Definition{ToolNarrowing: &agent.ToolNarrowing{WindowTurns: 2}, Tools: []string{agent.AwaitResumptionTool}}
 	var script []testsuite.Reply
@@ -167,6 +168,20 @@ func TestToolNarrowing(t *testing.T) {
 	require.Contains(t, offeredIn(asked[3]), "grep", "used a turn ago")
 	require.ElementsMatch(t, []string{"write", "await_resumption", "tool_search"}, offeredIn(asked[4]))
 	require.Contains(t, offeredIn(asked[5]), "grep", "found again")
+
+	guarded := tool.New("payroll", "", func(context.Context, *tool.Call, struct{}) (string, error) { return "", nil }, &tool.Options{ReadOnly: true, Approval: &agent.ToolApproval{}})
+	script = nil
+	for i := range 5 {
+		script = append(script, testsuite.Reply{Calls: []testsuite.Call{{Tool: "write", Arguments: map[string]any{"n": i}}}})
+	}
+	script = append(script, testsuite.Reply{Text: "done"})
+	b = setup(t, agent.Definition{ToolNarrowing: &agent.ToolNarrowing{}}, testsuite.NewScript(script...), append(namedTools(true, "grep"), append(namedTools(false, "write"), guarded)...)...)
+	o = b.run(t, "go")
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	asked = b.script.Requests()
+	require.Contains(t, offeredIn(asked[4]), "grep", "four turns: the window is five unless said")
+	require.NotContains(t, offeredIn(asked[5]), "grep")
+	require.Subset(t, offeredIn(asked[5]), []string{"write", "payroll"}, "what changes something, and what always needs an approval, stays")
 }
 
 // Calls that are written as text are made, made once, or refused; without the option they are text

@@ -46,7 +46,7 @@ func HiddenTools(spec *agent.Spec, conversation []agent.Message) map[string]bool
 		case search != nil && glob.MatchesAny(search.Always, t.Name):
 		case search != nil && !known:
 			hidden[t.Name] = true
-		case narrowing != nil && t.ReadOnly && since >= narrowing.WindowTurns:
+		case narrowing != nil && t.ReadOnly && t.Approval == nil && since >= narrowing.WindowTurns:
 			hidden[t.Name] = true
 		}
 	}

@@ -181,7 +181,7 @@ func proposalIn(whole *store.View, answer string, turn int) (agent.Proposal, err
 	if answer != "" {
 		return p, setAnswer(&p, whole, answer)
 	}
-	m, found := lastSaid(whole.Events(), func(m agent.Message) bool { return true })
+	m, found := lastSaid(whole.LastRun(), func(m agent.Message) bool { return true })
 	if !found {
 		return p, agent.Errorf(agent.CodeInternal, "the log has no answer")
 	}
@@ -191,7 +191,7 @@ func proposalIn(whole *store.View, answer string, turn int) (agent.Proposal, err
 }
 
 // lastWords returns the answer of a run that repeats itself: the last text of its model, which may be
-// empty. A daemon's are those since its task came.
+// empty. Half a reply, which an interrupt cut off, is none. A daemon's are those since its task came.
 func lastWords(whole *store.View, turn int) agent.Proposal {
 	p := agent.Proposal{Task: taskIn(whole), Turn: turn}
 	daemon := whole.Spec().Daemon != nil
@@ -200,7 +200,7 @@ func lastWords(whole *store.View, turn int) agent.Proposal {
 		switch {
 		case e.Started != nil && e.Started.Imported == nil, daemon && asks(m, daemon):
 			return p
-		case m != nil && m.Role == agent.RoleAssistant && m.Text() != "":
+		case m != nil && m.Role == agent.RoleAssistant && m.Text() != "" && !m.Partial:
 			p.Text = loop.AnswerText(whole.Spec(), m.Text())
 			return p
 		}
@@ -217,7 +217,7 @@ func setAnswer(p *agent.Proposal, whole *store.View, id string) error {
 	if spec := whole.Spec(); call.Tool == agent.FinishTool && spec.Completion == agent.CompletionTool {
 		var said struct{ Summary string }
 		if json.Unmarshal(call.Arguments, &said) != nil || said.Summary == "" { // as the run does: the last text counts
-			m, _ := lastSaid(whole.Events(), func(m agent.Message) bool { return m.Text() != "" })
+			m, _ := lastSaid(whole.LastRun(), func(m agent.Message) bool { return m.Text() != "" })
 			said.Summary = m.Text()
 		}
 		if p.Text = said.Summary; len(spec.Output) > 0 {

@@ -12,16 +12,20 @@ import (
 // proposedCalls returns the calls of the last reply in a log, without those that have a result already.
 func proposedCalls(whole *store.View, turn int) (agent.ProposedCalls, error) {
 	p := agent.ProposedCalls{Task: taskIn(whole), Calls: []agent.ProposedCall{}, Turn: turn}
-	m, found := lastSaid(whole.Events(), func(m agent.Message) bool { return len(m.ToolCalls()) > 0 })
+	run := whole.LastRun()
+	m, found := lastSaid(run, func(m agent.Message) bool { return len(m.ToolCalls()) > 0 })
 	if !found {
 		return p, agent.Errorf(agent.CodeInternal, "the log has no calls")
 	}
 	p.Text = m.Text()
 	for _, c := range m.ToolCalls() {
 		done := func(e agent.Event) bool { return e.Type == agent.EventCallDone && e.Call.Call == c.ID }
-		if !slices.ContainsFunc(whole.Events(), done) {
+		if !slices.ContainsFunc(run, done) {
 			p.Calls = append(p.Calls, agent.ProposedCall{ID: c.ID, Tool: c.Tool, Arguments: c.Arguments})
 		}
+	}
+	if len(p.Calls) == 0 { // a check would accept nothing, and then something was made
+		return p, agent.Errorf(agent.CodeInternal, "all calls of the reply have a result")
 	}
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -99,7 +100,7 @@ type judgedWork struct {
 
 func workOf(log *store.View, task string) judgedWork {
 	seen := judgedWork{Task: cut(task, maxJudgedTask)}
-	seen.Work, seen.WorkCut = work(log.Messages())
+	seen.Work, seen.WorkCut = work(log.Messages(), log.Spec())
 	return seen
 }
 
@@ -177,13 +178,14 @@ func asJSON(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// work returns the newest parts of a conversation that fit, and whether some were left out.
-func work(messages []agent.Message) (parts []judgedPart, left bool) {
+// work returns the newest parts of a conversation that fit, without the secrets in arguments, and whether
+// some were left out.
+func work(messages []agent.Message, spec *agent.Spec) (parts []judgedPart, left bool) {
 	room := maxJudgedWork
 	parts = []judgedPart{}
 	for _, m := range slices.Backward(messages) {
 		for _, p := range slices.Backward(m.Parts) {
-			part, ok := workPart(m, p)
+			part, ok := workPart(m, p, spec)
 			if !ok {
 				continue
 			}
@@ -198,10 +200,10 @@ func work(messages []agent.Message) (parts []judgedPart, left bool) {
 	return parts, false
 }
 
-func workPart(m agent.Message, p agent.Part) (judgedPart, bool) {
+func workPart(m agent.Message, p agent.Part, spec *agent.Spec) (judgedPart, bool) {
 	switch {
 	case p.Call != nil:
-		return judgedPart{Call: p.Call.ID, Tool: p.Call.Tool, Arguments: cut(string(p.Call.Arguments), maxJudgedPart)}, true
+		return judgedPart{Call: p.Call.ID, Tool: p.Call.Tool, Arguments: cut(string(loop.Redacted(p.Call.Arguments, spec, p.Call.Tool)), maxJudgedPart)}, true
 	case p.Result != nil:
 		return judgedPart{Result: p.Result.Call, Status: p.Result.Status, Text: cut(p.Result.Text, maxJudgedPart)}, true
 	case p.Type == agent.PartText && p.Text != "":

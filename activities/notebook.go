@@ -27,7 +27,7 @@ func sourcesOf(log *store.View, entries []store.Entry) (all []source) {
 	for _, e := range entries {
 		for _, p := range e.Parts {
 			if p.Result != nil {
-				all = append(all, source{p.Result.Call, p.Result.Tool})
+				all = append(all, source{callSource(p.Result.Call, e.Seq), p.Result.Tool})
 			}
 		}
 		for _, f := range e.Files() {
@@ -42,6 +42,10 @@ func sourcesOf(log *store.View, entries []store.Entry) (all []source) {
 
 // messageSource returns the id of a message as a source: m12 is that of event 12.
 func messageSource(e store.Entry) string { return fmt.Sprintf("m%d", e.Seq) }
+
+// callSource returns the id of a call's result as a source: t1.1#8 is that in event 8. A call's own id
+// comes again in the session's next run, where the notebook still is.
+func callSource(call string, seq int64) string { return fmt.Sprintf("%s#%d", call, seq) }
 
 // citable decides what a notebook may cite.
 type citable struct {
@@ -70,6 +74,11 @@ func (c citable) resolve(said string) (id string, ok bool) {
 	for _, id := range []string{said, strings.Trim(first, `"`), artifactSource + said} {
 		if c.known[id] {
 			return id, true
+		}
+	}
+	for _, s := range slices.Backward(c.list) { // a call's own id means its newest result
+		if call, _, ok := strings.Cut(s.id, "#"); ok && call == first {
+			return s.id, true
 		}
 	}
 	if p, err := agent.FindFile(c.files, said); err == nil {
@@ -283,7 +292,7 @@ func bodiesOf(events []agent.Event) map[string]source {
 		}
 		for _, p := range e.Message.Parts {
 			if p.Result != nil {
-				all[p.Result.Call] = source{p.Result.Text, p.Result.Tool}
+				all[callSource(p.Result.Call, e.Seq)] = source{p.Result.Text, p.Result.Tool}
 			}
 		}
 		if e.Message.Role != agent.RoleTool {

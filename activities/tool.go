@@ -233,7 +233,7 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call,
 	}
 	missing := agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
 	switch {
-	case in.Step == "": // the model can do without it
+	case in.Step == "" && in.Check == nil: // the model can do without it
 		return "", missing
 	case in.Tool == agent.DoTool || in.Tool == agent.GenerateTool:
 		missing = flowMissing(in.Agent)

@@ -75,9 +75,14 @@ const ConfirmDigest = "digest"
 
 // Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user,
 // await_resumption, wait_for_user, report_progress, show_file and tool_search only a deny rule that
-// names them counts. They change nothing, and asking a person whether to ask a person helps nobody.
+// names them counts. They change nothing, and asking a person whether to ask a person helps nobody. The
+// run carries out finish, return_unable and notebook as soon as it has the reply: rules may deny
+// them, and nobody is asked.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Otherwise && t.Executor == ExecutorRuntime {
+		return false
+	}
+	if r.Do == RulingAsk && t.Executor == ExecutorRuntime && slices.Contains([]string{FinishTool, ReturnUnableTool, NotebookTool}, t.Name) {
 		return false
 	}
 	if t.Name == AskUserTool || t.Name == AwaitResumptionTool || slices.Contains([]string{ShowFileTool, ToolSearchTool, WaitForUserTool, ReportProgressTool}, t.Name) && t.Executor == ExecutorRuntime {

@@ -153,7 +153,12 @@ func (s *Spec) Offers(active []string, tool ToolSpec) bool {
 		allowed = append(allowed, skill.Tools...)
 	}
 	return len(allowed) == 0 || tool.Executor == ExecutorRuntime || slices.Contains([]string{SaveArtifactTool, MemoryTool, TodoTool}, tool.Name) ||
-		slices.Contains(s.StopAfter, tool.Name) || slices.ContainsFunc(s.Require, func(names OneOf) bool { return slices.Contains(names, tool.Name) }) || glob.MatchesAny(allowed, tool.Name)
+		s.NeedsToEnd(tool.Name) || glob.MatchesAny(allowed, tool.Name)
+}
+
+// NeedsToEnd reports whether a run may need a tool to complete: one of require or of stop_after.
+func (d *Definition) NeedsToEnd(tool string) bool {
+	return slices.Contains(d.StopAfter, tool) || slices.ContainsFunc(d.Require, func(names OneOf) bool { return slices.Contains(names, tool) })
 }
 
 // Offered splits the names of the tools by whether they are offered while skills are active.

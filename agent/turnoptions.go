@@ -41,12 +41,12 @@ const (
 // tool_search.
 type ToolSearch struct {
 	// Always are the names of tools that are offered from the start, or patterns of names. The
-	// runtime's own tools are too.
+	// runtime's own tools are too, and those of require and stop_after.
 	Always []string `json:"always,omitempty"`
 }
 
 // ToolNarrowing hides tools that only read and that the model does not use. A tool with an approval
-// of its own stays, and so do sub-agents and the runtime's own tools.
+// of its own stays, and so do those of require and stop_after, sub-agents and the runtime's own tools.
 type ToolNarrowing struct {
 	// WindowTurns is after how many turns without a call a tool is hidden; zero means 5.
 	WindowTurns int `json:"window_turns,omitempty"`

@@ -187,13 +187,21 @@ func put(state, set map[string]json.RawMessage) {
 	}
 }
 
+// LastRun returns the events of the view's last run. Ids of calls and numbers of turns begin again in
+// each run, so what looks for them has to look here.
+func (v *View) LastRun() []agent.Event {
+	for i, e := range slices.Backward(v.events) {
+		if e.Started != nil && e.Started.HasFirstTurn() {
+			return v.events[i:]
+		}
+	}
+	return v.events
+}
+
 // Call returns a tool call of the view's last run by the runtime's id, and whether there
 // is one.
 func (v *View) Call(id string) (agent.ToolCall, bool) {
-	for _, e := range slices.Backward(v.events) {
-		if e.Started != nil && e.Started.HasFirstTurn() {
-			break
-		}
+	for _, e := range slices.Backward(v.LastRun()) {
 		if e.Message == nil || e.Message.Role != agent.RoleAssistant {
 			continue
 		}

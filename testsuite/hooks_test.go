@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -129,5 +130,41 @@ func TestWhatAHookOfATurnReturns(t *testing.T) {
 			require.True(t, offers(third), "the turn after it is as usual")
 			require.Equal(t, []any{"anthropic/claude-sonnet-5", 500, (*float64)(nil), agent.Reasoning("")}, []any{third.Model, third.MaxOutputTokens, third.Temperature, third.Reasoning})
 		})
+	}
+}
+
+// A guard looks at the calls of every run of a session: their ids begin again in each.
+func TestAGuardLooksAtEveryRun(t *testing.T) {
+	for _, carry := range []agent.Carry{"", agent.CarryReset} {
+		var made []string
+		call := func(task, of string) testsuite.Reply {
+			return testsuite.Reply{Match: `\A` + task, Calls: []testsuite.Call{{Tool: "read", Arguments: map[string]any{"of": of}}}}
+		}
+		read := func(_ context.Context, _ *tool.Call, in struct {
+			Of string `json:"of"`
+		}) (string, error) {
+			made = append(made, in.Of)
+			return "three", nil
+		}
+		guard := func(_ context.Context, _ *tool.Call, p agent.ProposedCalls) (string, error) {
+			for _, c := range p.Calls {
+				if string(c.Arguments) == `{"of":"secrets"}` {
+					return "no secrets", nil
+				}
+			}
+			return "", nil
+		}
+		s := testsuite.New(t, &testsuite.Options{
+			Model: testsuite.NewScript(call("Count", "notes"), call("Open", "secrets"), testsuite.Reply{Match: ".*", Text: "done"}),
+			Worker: &worker.Options{
+				Tools: []tool.Tool{tool.New("read", "Reads.", read, nil), tool.New("guard", "Looks.", guard, &tool.Options{ReadOnly: true})},
+				Agents: []agent.Definition{{Name: "reader", Model: "anthropic/claude-sonnet-5", Tools: []string{"read"}, Hooks: agent.Hooks{
+					BeforeCalls: agent.CallHooks{Checks: []agent.Check{{Name: "guard", Tool: "guard"}}},
+				}}},
+			},
+		})
+		s.Start("reader", "Count the notes", &client.StartOptions{Session: "s"}).Completed()
+		s.Start("reader", "Open it", &client.StartOptions{Session: "s", Carry: carry}).Completed()
+		require.Equal(t, []string{"notes"}, made, "carry %q", carry)
 	}
 }

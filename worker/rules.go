@@ -11,23 +11,30 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// checkRules refuses a rule that names an unknown tool. With a misspelled name the rule
-// would not match, and the tool that was meant would run without an approval. The tools
+// checkRules refuses a rule that names an unknown tool, or that asks about one of which nobody is
+// asked. Such a rule would not match, and the tool would run without an approval. The tools
 // of a source are known at run time only, so with a source every name is accepted.
 func checkRules(d *activities.Activities, defs []agent.Definition) (faults []error) {
-	if len(d.Sources) > 0 {
-		return nil
-	}
 	for _, def := range defs {
 		for i, r := range def.Rules {
 			for _, name := range r.Tools {
-				if !strings.ContainsAny(name, `*?[\`) && !someoneHas(d, defs, name) {
+				switch {
+				case asksNobody(d, r, name):
+					faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: rules[%d]: nobody is asked about %s, which the run carries out itself; deny it, or leave it out", def.Name, i, name).WithPath("rules"))
+				case len(d.Sources) == 0 && !strings.ContainsAny(name, `*?[\`) && !someoneHas(d, defs, name):
 					faults = append(faults, agent.Errorf(agent.CodeUnknownTool, "agent %s: rules[%d]: there is no tool %q; the worker has %s", def.Name, i, name, names(d.Tools)).WithPath("rules"))
 				}
 			}
 		}
 	}
 	return faults
+}
+
+// asksNobody reports whether a rule asks about a tool of the run itself that it does not cover.
+func asksNobody(d *activities.Activities, r agent.Rule, name string) bool {
+	_, had := d.Tools[name]
+	own := agent.ToolSpec{Name: name, Executor: agent.ExecutorRuntime}
+	return r.Do == agent.RulingAsk && !had && slices.Contains(ownNames, name) && !agent.Rule{Do: r.Do, Tools: []string{name}}.Covers(own)
 }
 
 // checkAsk refuses invalid approvals, and names of unknown tools.

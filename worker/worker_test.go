@@ -67,8 +67,12 @@ func TestRulesNameTools(t *testing.T) {
 	_, err := worker.New(nil, o("ordr"))
 	require.ErrorIs(t, err, agent.CodeUnknownTool)
 	require.ErrorContains(t, err, `agent buyer: rules[0]: there is no tool "ordr"; the worker has order`)
-	_, err = o("order", "ord*", "sign", "subagent__clerk", agent.AskUserTool).Resolve()
+	_, err = o("order", "ord*", "sign", "subagent__clerk", agent.MemoryTool).Resolve()
 	require.NoError(t, err)
+	for _, name := range []string{agent.AskUserTool, agent.NotebookTool, agent.FinishTool, agent.ReportProgressTool} {
+		_, err = o(name).Resolve()
+		require.ErrorContains(t, err, "nobody is asked about "+name+", which the run carries out itself")
+	}
 }
 
 // An agent below keeps a client tool if its parent has a tool or a client tool of that name, or hands it on

@@ -182,6 +182,15 @@ func TestToolNarrowing(t *testing.T) {
 	require.Contains(t, offeredIn(asked[4]), "grep", "four turns: the window is five unless said")
 	require.NotContains(t, offeredIn(asked[5]), "grep")
 	require.Subset(t, offeredIn(asked[5]), []string{"write", "payroll"}, "what changes something, and what always needs an approval, stays")
+
+	b = setup(t, agent.Definition{ToolNarrowing: &agent.ToolNarrowing{WindowTurns: 1}, ToolSearch: &agent.ToolSearch{}, Require: []agent.OneOf{{"verify"}}, StopAfter: []string{"hand_in"}}, testsuite.NewScript(
+		testsuite.Reply{Calls: calls("verify")}, testsuite.Reply{Calls: calls("tool_search")}, testsuite.Reply{Calls: calls("hand_in")}), namedTools(true, "verify", "hand_in", "grep")...)
+	o = b.run(t, "go")
+	require.Equal(t, agent.ReasonStopAfter, o.Reason, "%+v", o.Error)
+	for _, r := range b.script.Requests() {
+		require.Subset(t, offeredIn(r), []string{"verify", "hand_in"}, "without them the run can't complete")
+		require.NotContains(t, offeredIn(r), "grep")
+	}
 }
 
 // Calls that are written as text are made, made once, or refused; without the option they are text

@@ -59,6 +59,12 @@ func (k *Skills) deactivate(name string) {
 	k.Active = slices.DeleteFunc(slices.Clone(k.Active), func(a ActiveSkill) bool { return a.Name == name })
 }
 
+// named notes that a user has named a skill that is active.
+func (k *Skills) named(name string) {
+	k.Active = slices.Clone(k.Active)
+	k.Active[k.find(name)].Cause = agent.SkillByUser
+}
+
 // load lets the next model call read a skill. loaded ends that.
 func (k *Skills) load(a ActiveSkill) {
 	k.loaded(a.Name)
@@ -126,10 +132,16 @@ func (s *step) skillNames() string {
 	return firstOf(fit(strings.Join(names, ", "), maxReason), "none for users")
 }
 
-// wantSkills lets the next model call read skills that a user has named.
+// wantSkills lets the next model call read skills that a user has named. One that the model has loaded
+// is the user's from now on: the model can't end it any more.
 func (s *step) wantSkills(names []string) {
 	for _, name := range names {
-		if skill, ok := s.Spec.Skill(name); ok && s.Skills.find(name) < 0 {
+		skill, ok := s.Spec.Skill(name)
+		switch {
+		case !ok:
+		case s.Skills.find(name) >= 0:
+			s.Skills.named(name)
+		default:
 			s.Skills.load(ActiveSkill{name, skill.Digest, agent.SkillByUser})
 		}
 	}

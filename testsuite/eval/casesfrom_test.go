@@ -155,3 +155,16 @@ func TestCasesFromThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, s.ReadCases(dir, Pick{Limit: 1}), "the suite has no cases_from")
 }
+
+// A filter may double a text, and filters may follow each other: none makes a value that no case can have.
+func TestFiltersMakeNoValueOfAnySize(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "d.jsonl", `{"x": "."}`+"\n")
+	read := func(quotes int) error {
+		s, err := Read([]byte("name: s\nagent: a\ncases_from:\n  file: d.jsonl\n  case:\n    input: \"{{x" + strings.Repeat("|quote", quotes) + "}}\"\n    graders: [{exact: a}]\n"))
+		require.NoError(t, err)
+		return s.ReadCases(dir, Pick{})
+	}
+	require.NoError(t, read(10))
+	require.ErrorContains(t, read(60), "quote makes a value of more than 131072 bytes") // 2^60 bytes, else
+}

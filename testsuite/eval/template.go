@@ -129,6 +129,10 @@ func valueOf(expression string, record any) (any, error) {
 		default:
 			return nil, fmt.Errorf("%.40q is no filter; there are after TEXT, json and quote", name)
 		}
+		// Here too: each quote may double a text.
+		if len(textOf(value)) > maxCase {
+			return nil, fmt.Errorf("%s makes a value of more than %d bytes", name, maxCase)
+		}
 	}
 	return value, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"go.temporal.io/api/enums/v1"
@@ -53,6 +54,9 @@ func compareStarts(run *client.Run, got, want agent.Start) error {
 		{"by", got.By == want.By},
 		{"labels", maps.Equal(got.Labels, want.Labels)},
 		{"task", got.Input.Text == want.Input.Text},
+		{"input", got.Input.Briefing == nil && len(got.Input.Data) == 0 && !slices.ContainsFunc(got.Input.Parts, func(p agent.Part) bool { return p.Text != "" })},
+		{"skills", slices.Equal(got.Skills, want.Skills)},
+		{"judge", got.Judge == nil},
 		{"limits", got.Limits == want.Limits},
 		{"origin", got.From == nil && got.Import == "" && got.After == ""},
 	} {

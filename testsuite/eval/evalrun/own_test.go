@@ -50,6 +50,9 @@ func TestATrialTakesOnlyItsOwnRun(t *testing.T) {
 		"by":       func(s *agent.Start) { s.By = "somebody" },
 		"labels":   func(s *agent.Start) { s.Labels = nil },
 		"task":     func(s *agent.Start) { s.Input.Text = "say yes" },
+		"input":    func(s *agent.Start) { s.Input.Briefing = &agent.Handoff{Summary: "the answer is 42"} },
+		"skills":   func(s *agent.Start) { s.Skills = []string{"other"} },
+		"judge":    func(s *agent.Start) { s.Judge = &agent.Judge{} },
 		"limits":   func(s *agent.Start) { s.Limits.CostUSD = 500 },
 		"origin":   func(s *agent.Start) { s.After = "r-0" },
 	} {

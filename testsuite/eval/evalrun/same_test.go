@@ -1,6 +1,8 @@
 package evalrun
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +28,20 @@ func TestAnEvaluatorTakesOnlyItsOwnCases(t *testing.T) {
 	_, err = s.begin(t.Context(), beginInput{Session: "s-1.c.1", Case: other, N: 1})
 	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "nothing of it is run")
+}
+
+// A file of a suite is a regular file below the evaluator's directory: anything else could be waited for
+// without end.
+func TestFilesOfASuiteAreRegular(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("four"), 0o600))
+	data, err := readFile(dir, "a.txt")
+	require.NoError(t, err)
+	require.Equal(t, "four", string(data))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "b"), 0o700))
+	for path, why := range map[string]string{"b": "no regular file", "../a.txt": "escapes", "c": "no such file"} {
+		_, err := readFile(dir, path)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, path)
+		require.ErrorContains(t, err, why, path)
+	}
 }

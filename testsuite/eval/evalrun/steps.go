@@ -93,19 +93,34 @@ func readFile(dir, path string) ([]byte, error) {
 	if dir == "" {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the evaluator has no directory with files (Options.Dir), and the suite has the file %s", path)
 	}
-	f, err := os.OpenInRoot(dir, path)
-	if err != nil {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "the file %s of the suite: %w", path, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, agent.MaxFile+1))
-	if err == nil && len(data) > agent.MaxFile {
-		err = fmt.Errorf("it has more than %d bytes", agent.MaxFile)
-	}
+	data, err := regularFile(dir, path)
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the file %s of the suite: %w", path, err)
 	}
 	return data, nil
+}
+
+// regularFile reads a file below a directory. A pipe would be waited for without end.
+func regularFile(dir, path string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	switch info, err := root.Stat(path); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() > agent.MaxFile:
+		return nil, fmt.Errorf("it has more than %d bytes", agent.MaxFile)
+	}
+	f, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, agent.MaxFile))
 }
 
 func digestOf(data []byte) string {

@@ -186,9 +186,9 @@ func by(s agent.ToolSpec) string {
 
 func class(s agent.ToolSpec) string {
 	switch {
-	case agent.Rule{Do: agent.RulingAsk, Class: agent.ClassReads}.Covers(s):
+	case agent.Rule{Do: agent.RulingDeny, Class: agent.ClassReads}.Covers(s):
 		return "`reads`: it changes nothing"
-	case agent.Rule{Do: agent.RulingAsk, Class: agent.ClassWrites}.Covers(s):
+	case agent.Rule{Do: agent.RulingDeny, Class: agent.ClassWrites}.Covers(s):
 		return "`writes`"
 	}
 	return "none"

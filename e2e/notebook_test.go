@@ -73,16 +73,16 @@ func TestNotebook(t *testing.T) {
 	asked := script.Requests()
 	require.Len(t, asked, 6)
 	require.Contains(t, recited(asked[0]), "Your notebook is empty")
-	require.Contains(t, recited(asked[1]), `"t1.1" ("look")`, "the model learns what it can cite")
+	require.Contains(t, recited(asked[1]), `"t1.1#7" ("look")`, "the model learns what it can cite")
 	require.Contains(t, recited(asked[2]), "version 1")
-	require.Contains(t, recited(asked[2]), `"it is 4711" (source: "t1.1")`)
+	require.Contains(t, recited(asked[2]), `"it is 4711" (source: "t1.1#7")`)
 	refused := resultsIn(asked[5])
 	require.Contains(t, refused[2], `the fact "it is 4712" cites "t9.9", which is no source of this conversation; the newest sources are: `)
-	require.Contains(t, refused[2], `"t1.1" ("look")`)
+	require.Contains(t, refused[2], `"t1.1#7" ("look")`)
 	require.Contains(t, refused[3], "at most 16384 are kept")
 	require.Contains(t, refused[4], "The notebook has version 2.")
 
-	want := agent.Notebook{Version: 2, Call: "t5.1", Goals: []string{}, OpenItems: []string{"tell"}, Facts: []agent.Fact{{Text: "it is 4711", Source: "t1.1"}}, Refs: []string{"t1.1"}}
+	want := agent.Notebook{Version: 2, Call: "t5.1", Goals: []string{}, OpenItems: []string{"tell"}, Facts: []agent.Fact{{Text: "it is 4711", Source: "t1.1#7"}}, Refs: []string{"t1.1#7"}}
 	n, err := s.Notebook(t.Context(), "noted")
 	require.NoError(t, err)
 	want.Goals = n.Goals // empty, or nil after it was stored
@@ -151,8 +151,8 @@ func TestANotebookKeepsWhatItCites(t *testing.T) {
 		all += m.Text()
 	}
 	require.NotContains(t, strings.Join(resultsIn(last), "\n"), "canary-4711", "the result itself is summed up")
-	require.Contains(t, all, "[What your notebook cites, word for word:]\nt1.1 look:\n| canary-4711 xxx")
-	require.Contains(t, recited(last), `"the number" (source: "t1.1")`)
+	require.Contains(t, all, "[What your notebook cites, word for word:]\nt1.1#8 look:\n| canary-4711 xxx")
+	require.Contains(t, recited(last), `"the number" (source: "t1.1#8")`)
 	require.Contains(t, recited(last), "bring it up to date now")
 	require.NotContains(t, recited(asked[3]), "bring it up to date now")
 }
@@ -190,9 +190,9 @@ func TestANotebookMovesWithItsRun(t *testing.T) {
 		n, err = one.Notebook(t.Context(), run.Session)
 		require.NoError(t, err)
 		require.Equal(t, 2, n.Version)
-		require.Equal(t, []agent.Fact{{Text: "it is 4711", Source: "t1.1"}}, n.Facts, "only what is named changes")
+		require.Equal(t, []agent.Fact{{Text: "it is 4711", Source: "t1.1#7"}}, n.Facts, "only what is named changes")
 	}
-	require.Contains(t, recited(script.Requests()[0]), `"it is 4711" (source: "t1.1")`)
+	require.Contains(t, recited(script.Requests()[0]), `"it is 4711" (source: "t1.1#7")`)
 }
 
 // head returns the name of the last chunk of a session's log.

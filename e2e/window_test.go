@@ -17,8 +17,10 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -27,6 +29,7 @@ const (
 	windowTokens = 100_000
 	chapters     = 75
 	chapterBytes = 40_000
+	firstBytes   = 500_000
 )
 
 // narrow is a server of a model with a small window, over HTTP. It has a book read
@@ -36,7 +39,11 @@ type narrow struct {
 	asked     int // for chapters
 	summaries int
 	most      int // tokens of one request
-	faults    []string
+	last      int // tokens of the last request for a chapter
+	// around are, for each summary, the tokens of the last request for a chapter before it, and of the
+	// first one after it.
+	around [][2]int
+	faults []string
 }
 
 type chatMessage struct {
@@ -72,7 +79,9 @@ func (n *narrow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.check(in.Messages)
+	summed := n.summaries
 	message := n.answer(fmt.Sprint(in.Messages[len(in.Messages)-1].Content))
+	n.note(tokens, n.summaries > summed)
 	fmt.Fprintf(w, `{"id":"c","object":"chat.completion","created":1,"model":"narrow","choices":[{"index":0,"message":%s,"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":20,"total_tokens":%d}}`, message, tokens, tokens+20)
 }
 
@@ -93,6 +102,18 @@ func (n *narrow) check(messages []chatMessage) {
 	}
 }
 
+// note notes the tokens of a request.
+func (n *narrow) note(tokens int, summary bool) {
+	if summary {
+		n.around = append(n.around, [2]int{n.last})
+		return
+	}
+	if last := len(n.around) - 1; last >= 0 && n.around[last][1] == 0 {
+		n.around[last][1] = tokens
+	}
+	n.last = tokens
+}
+
 func (n *narrow) answer(last string) string {
 	switch {
 	case strings.Contains(last, "Sum up this conversation so far"):
@@ -105,9 +126,37 @@ func (n *narrow) answer(last string) string {
 	return fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"chapter","arguments":"{\"n\":%d}"}}]}`, n.asked)
 }
 
+// compactions compares what the log says of each compaction with the requests that the server counted.
+// Between the last of them and the compaction a chapter came.
+func (n *narrow) compactions(t *testing.T, view *store.View) (count int) {
+	t.Helper()
+	for _, e := range view.Events() {
+		c := e.Compaction
+		if c == nil {
+			continue
+		}
+		require.Equal(t, agent.CompactedForWindow, c.Reason)
+		require.Equal(t, agent.CompactionHybrid, c.Strategy)
+		require.Less(t, count, len(n.around))
+		before, after := n.around[count][0], n.around[count][1]
+		if count == 0 {
+			before = firstBytes / 4 // the request had only a part of it
+		}
+		require.InEpsilon(t, before+chapterBytes/4, c.Before, 0.01)
+		require.InEpsilon(t, after, c.After, 0.01)
+		known := view.UpTo(e.Seq - 1)
+		m := window.NewTokenEstimator(known, known.Spec())
+		require.Equal(t, m.Tokens(known.Entries()), c.Before, "by the runtime's own estimate, it is exact")
+		require.Equal(t, m.Tokens(view.UpTo(e.Seq).Entries()), c.After)
+		count++
+	}
+	return count
+}
+
 // A conversation of 3 MB and a message of half a megabyte, with a model that takes
 // 100,000 tokens: the run goes on, no request is over the window, no call is torn
-// from its result, and the transcript has every word (HA-80, HA-82, HA-85).
+// from its result, each compaction says its sizes as the server counted them, and the transcript has
+// every word (HA-80, HA-82, HA-85).
 func TestAConversationOverTheWindow(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -134,7 +183,7 @@ func TestAConversationOverTheWindow(t *testing.T) {
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
 
-	_, out := s.runFor(t, 3*time.Minute, "Call me Ishmael. "+strings.Repeat("sea ", 125_000), nil)
+	_, out := s.runFor(t, 3*time.Minute, "Call me Ishmael. "+strings.Repeat("sea ", firstBytes/4), nil)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "I have read it", out.Text)
 	require.Empty(t, n.faults)
@@ -145,17 +194,14 @@ func TestAConversationOverTheWindow(t *testing.T) {
 
 	view, err := s.log().View(t.Context(), must(s.dir.Head(t.Context(), out.Session)).Digest)
 	require.NoError(t, err)
-	raw, compacted := 0, 0
+	raw := 0
 	for _, e := range view.Events() {
-		if e.Compaction != nil {
-			compacted++
-			require.Less(t, e.Compaction.After, e.Compaction.Before)
-		} else if e.Message != nil {
+		if e.Compaction == nil && e.Message != nil {
 			raw += e.Message.Size()
 		}
 	}
-	require.Equal(t, n.summaries, compacted)
-	require.Greater(t, raw, chapters*chapterBytes-chapters*10+500_000, "the transcript is whole")
+	require.Equal(t, n.summaries, n.compactions(t, view))
+	require.Greater(t, raw, chapters*chapterBytes-chapters*10+firstBytes, "the transcript is whole")
 }
 
 func must[T any](v T, err error) T {

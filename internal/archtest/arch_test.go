@@ -109,7 +109,7 @@ var anything = []string{"*"}
 // testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
-	"workflows": {"testsuite", "tool", "skill", "store", "model", "flow", "worker", "internal/play"},
+	"workflows": {"testsuite", "tool", "skill", "store", "model", "flow", "worker", "internal/play", "internal/window"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"callback":  {"signals"},
 	"worker":    {"client", "testsuite", "tool/workspace"},

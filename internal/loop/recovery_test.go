@@ -51,7 +51,8 @@ func TestUnableIsBounded(t *testing.T) {
 }
 
 // The outcome lists how the limit moved: two extensions are two decisions (HA-36). What is reported
-// as the limit is its max, which wins over own_turns (HA-68). Without the option it lists nothing.
+// as the limit is its max, which wins over own_turns (HA-68). The log has an event for each of them, in
+// the same order (HA-72). Without the option there are none.
 func TestTheOutcomeListsMoves(t *testing.T) {
 	lines := []string{"begin go", `opened {"limits":{"own_turns":3,"adaptive":{"initial":1,"max":9,"extend_by":1}},"toolset":[{"name":"add"}]}`,
 		`calls add {"a":1}`, "result t1.1 ok 1", `calls add {"a":2}`, "result t2.1 ok 2"}
@@ -61,8 +62,38 @@ func TestTheOutcomeListsMoves(t *testing.T) {
 	require.Equal(t, &agent.AdaptiveBudget{ExtensionsUsed: 2, FinalLimit: 3, Decisions: []agent.LimitMove{
 		{Limit: "own_turns", From: 1, To: 2, Reason: agent.MovedByToolCall, Turn: 1}, {Limit: "own_turns", From: 2, To: 3, Reason: agent.MovedByToolCall, Turn: 2},
 	}}, s.End.Outcome.AdaptiveBudget)
+	require.Equal(t, s.End.Outcome.AdaptiveBudget.Decisions, moved(s))
 	s = stateAfter(t, "begin go", `opened {}`, "says done")
 	require.Nil(t, s.End.Outcome.AdaptiveBudget)
+	require.Empty(t, moved(s))
+}
+
+// moved returns the moves that the log has.
+func moved(s State) (list []agent.LimitMove) {
+	for _, e := range s.Log.Tail {
+		if e.Type == agent.EventLimitMoved {
+			list = append(list, *e.Moved)
+		}
+	}
+	return list
+}
+
+// Whatever moves the limit, up or down, the log has one event for it: the limit before and after, and
+// the reason. They stand in the order of the outcome (HA-72).
+func TestEachMoveIsInTheLog(t *testing.T) {
+	s := stateAfter(t, "begin go", `opened {"limits":{"adaptive":{"initial":1,"max":20,"extend_by":2,"shrink_by":3}},"toolset":[{"name":"add"}],`+
+		`"hooks":{"after_turn":{"checks":[{"name":"look","tool":"look_at"}]}}}`,
+		"calls add {}", "result t1.1 ok 1", "result t1.check1 ok {}",
+		`calls add {"a":2}`, "result t2.1 failed no", `result t2.check2 ok {"action":"extend","by":5,"reason":"it gets on"}`,
+		`calls add {"a":3}`, "result t3.1 failed no", "result t3.check3 ok {}",
+		`calls add {"a":4}`, "result t4.1 failed no", "result t4.check4 ok {}",
+		"says done")
+	require.Equal(t, []agent.LimitMove{
+		{Limit: "own_turns", From: 1, To: 3, Reason: agent.MovedByToolCall, Turn: 1},
+		{Limit: "own_turns", From: 3, To: 8, Reason: agent.MovedByHook, Turn: 2, Why: "it gets on"},
+		{Limit: "own_turns", From: 8, To: 5, Reason: agent.MovedByStall, Turn: 4},
+	}, moved(s))
+	require.Equal(t, s.End.Outcome.AdaptiveBudget.Decisions, moved(s))
 }
 
 // A model call in flight at the time limit is charged, however the run ends then: with the reply that

@@ -51,7 +51,7 @@ type Info struct {
 
 // IsZero reports whether nothing is known of the model.
 func (i Info) IsZero() bool {
-	return i.Price == (agent.Price{}) && i.Window == 0 && i.MaxOutput == 0 && i.Temperature == "" && i.Files == nil && i.ResultFiles == nil
+	return i.Price == (agent.Price{}) && i.Window == 0 && i.MaxOutput == 0 && i.Temperature == "" && i.Reasoning == nil && i.Files == nil && i.ResultFiles == nil && i.MaxImageSide == 0
 }
 
 // Request is one call to a model.
@@ -251,6 +251,10 @@ func (n named) Info(string) Info {
 	if n.info.ResultFiles != nil {
 		known.ResultFiles = n.info.ResultFiles
 	}
+	if n.info.Reasoning != nil {
+		known.Reasoning = n.info.Reasoning
+	}
+	known.Temperature = cmp.Or(n.info.Temperature, known.Temperature)
 	known.Window, known.MaxOutput = cmp.Or(n.info.Window, known.Window), cmp.Or(n.info.MaxOutput, known.MaxOutput)
 	known.MaxImageSide = cmp.Or(n.info.MaxImageSide, known.MaxImageSide)
 	return known

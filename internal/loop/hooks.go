@@ -69,7 +69,10 @@ func (h Hooks) size() (n int) {
 	if h.NextTurn != nil {
 		n += verbFrame + textsJSONLen(h.NextTurn.Tools) + jsonLen(h.NextTurn.Model)
 	}
-	return n + jsonLen(h.Note)
+	if h.Note != "" { // at its longest: the runtime's words in it may change in a later build
+		n += maxHookNote
+	}
+	return n
 }
 
 // taskPassed counts an acceptance of the run's task.
@@ -285,7 +288,7 @@ func (s *step) vetoedCalls(k agent.Check, at CurrentCheck) {
 	}
 	text := vetoText(k, v)
 	if h.OnVeto == agent.VetoRetain {
-		s.Hooks.setNote("The check "+k.Name+" does not agree with your last calls, which were made.\n\n"+text, feedbackSize(k, v, at.Failed))
+		s.Hooks.setNote("The check "+k.Name+" does not agree with your last calls, which were made.\n\n"+text, feedbackSize(k, at))
 		s.releaseCalls()
 		return
 	}
@@ -294,7 +297,7 @@ func (s *step) vetoedCalls(k agent.Check, at CurrentCheck) {
 	for i, c := range s.Calls.List {
 		switch {
 		case i == first:
-			s.setResultSized(i, agent.CallRejected, "Not executed: the check "+k.Name+" has vetoed the calls of this reply.\n\n"+text, feedbackSize(k, v, at.Failed))
+			s.setResultSized(i, agent.CallRejected, "Not executed: the check "+k.Name+" has vetoed the calls of this reply.\n\n"+text, feedbackSize(k, at))
 		case c.State == CallPending:
 			s.setResult(i, agent.CallRejected, "Not executed: the check "+k.Name+" has vetoed the calls of this reply. The first result says why.")
 		}

@@ -199,19 +199,20 @@ func (s *step) vetoed(k agent.Check, at CurrentCheck) {
 	}
 	m := agent.TextMessage(agent.RoleUser, feedback(k, v))
 	m.Note = agent.NoteVerify
-	s.recordMessage(m, feedbackSize(k, v, at.Failed))
+	s.recordMessage(m, feedbackSize(k, at))
 }
 
 // feedbackSize returns how many bytes a veto's feedback counts (see weight.go). The runtime's own
-// sentences count none, and so does the error of a check that failed.
-func feedbackSize(k agent.Check, v agent.Verdict, failed string) int {
-	switch {
-	case failed != "":
+// sentences count none: the error of a check that failed, and a veto without a call (see vetoUnseen).
+func feedbackSize(k agent.Check, at CurrentCheck) int {
+	switch v := *at.Verdict; {
+	case at.Failed != "", at.Call == "":
 		return 0
 	case v.Reasoning == "" && v.NextStep == "":
 		return len(k.FeedbackFallback) + verdictSize(v)
+	default:
+		return verdictSize(v)
 	}
-	return verdictSize(v)
 }
 
 // verdictSize returns how many bytes a verdict counts: its texts.

@@ -32,7 +32,7 @@ func weight(e agent.Event) int {
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
-	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "":
+	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "" && e.Check.Status != "": // without a call it is the runtime's
 		n += verdictSize(*e.Check.Verdict)
 	case e.Check != nil && e.Check.Decision != nil:
 		n += len(e.Check.Decision.Reason) + len(e.Check.Decision.Message)

@@ -55,7 +55,8 @@ func payments(n int) []testsuite.Reply {
 
 // At each checkpoint of a run a fork finds the conversation and the state as they
 // were there, the payments before it are not made again, and the plan names those
-// that are (HX-31, HX-62, HX-66, OA-57, HA-32, HA-136).
+// that are. Its record says where it began (HX-31, HX-62, HX-66, OA-57, HA-32,
+// HA-101, HA-136).
 func TestForkAtEveryCheckpoint(t *testing.T) {
 	t.Parallel()
 	const turns = 4
@@ -89,6 +90,11 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 		messages, err := s.Transcript(t.Context(), fork.Session)
 		require.NoError(t, err)
 		require.Equal(t, known, messages[:len(known)])
+		runs, err := s.Runs(t.Context(), fork.Session)
+		require.NoError(t, err)
+		forked := runs[len(runs)-1]
+		require.Equal(t, fork.ID, forked.Run)
+		require.Equal(t, &agent.Forked{Session: run.Session, Run: p.Run, Checkpoint: p.ID}, forked.Forked)
 		if kept < turns {
 			last := messages[len(messages)-2].Parts[0].Result.Text
 			require.Equal(t, "paid 4 of 10", last, "the sum went along")

@@ -169,6 +169,7 @@ func TestNamed(t *testing.T) {
 		"a price":        {model.Info{Price: own}, model.Info{Price: own, Window: 1000, MaxOutput: 100}},
 		"sizes":          {model.Info{Window: 2000, MaxOutput: 200}, model.Info{Price: known.Price, Window: 2000, MaxOutput: 200}},
 		"images":         {model.Info{MaxImageSide: 9}, model.Info{Price: known.Price, Window: 1000, MaxOutput: 100, MaxImageSide: 9}},
+		"thinking":       {model.Info{Reasoning: []agent.Reasoning{agent.ReasoningLow}, Temperature: "any"}, model.Info{Price: known.Price, Window: 1000, MaxOutput: 100, Reasoning: []agent.Reasoning{agent.ReasoningLow}, Temperature: "any"}},
 		"smaller sizes":  {model.Info{Window: 500, MaxOutput: 50}, model.Info{Price: known.Price, Window: 500, MaxOutput: 50}},
 	} {
 		require.Equal(t, c.want, model.WithInfo(&spy{info: known}, "theirs", c.better).Info("ours"), name)

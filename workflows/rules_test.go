@@ -61,6 +61,74 @@ func TestWhatRulesMatch(t *testing.T) {
 	require.Contains(t, rows(b, 2)[0].Text, "not today")
 }
 
+// request is what the tools of TestEachMatcherOfARule take.
+type request struct {
+	Path    string `json:"path,omitempty"`
+	Command string `json:"command,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Method  string `json:"method,omitempty"`
+}
+
+func called(name string, in request) testsuite.Call {
+	raw, _ := json.Marshal(in) // strings
+	return testsuite.Call{Tool: name, Raw: string(raw)}
+}
+
+// An argument's pattern matches paths, commands, hosts and methods. A name's pattern matches the tools of
+// one MCP server, or an agent below. Each rule refuses one call, and a call that differs in this alone is
+// made (HA-113).
+func TestEachMatcherOfARule(t *testing.T) {
+	web := request{URL: "https://good.example/evil.example/", Method: "GET"}
+	for name, c := range map[string]struct {
+		rule          agent.Rule
+		refused, made testsuite.Call
+	}{
+		"path": {
+			agent.Rule{Arguments: json.RawMessage(`{"properties":{"path":{"pattern":"^/etc(/|$)"}},"required":["path"]}`)},
+			called("write", request{Path: "/etc/hosts"}), called("write", request{Path: "/home/etc/hosts"}),
+		},
+		"command": {
+			agent.Rule{Arguments: json.RawMessage(`{"properties":{"command":{"pattern":"^\\s*rm\\b"}},"required":["command"]}`)},
+			called("run", request{Command: " rm -r ."}), called("run", request{Command: "ls rm"}),
+		},
+		"host": {
+			agent.Rule{Arguments: json.RawMessage(`{"properties":{"url":{"pattern":"^https?://([^/?#]*\\.)?evil\\.example([:/?#]|$)"}},"required":["url"]}`)},
+			called("fetch", request{URL: "https://www.evil.example/a", Method: "GET"}), called("fetch", web),
+		},
+		"method": {
+			agent.Rule{Arguments: json.RawMessage(`{"properties":{"method":{"pattern":"^(POST|DELETE)$"}},"required":["method"]}`)},
+			called("fetch", request{URL: web.URL, Method: "DELETE"}), called("fetch", web),
+		},
+		"MCP server":  {agent.Rule{Tools: []string{"tickets__*"}}, called("tickets__close", request{}), called("calendar__close", request{})},
+		"agent below": {agent.Rule{Tools: []string{"subagent__cook"}}, called("subagent__cook", request{}), called("subagent__clerk", request{})},
+		"name":        {agent.Rule{Tools: []string{"run"}}, called("run", request{}), called("write", request{})},
+		"reads":       {agent.Rule{Class: agent.ClassReads}, called("fetch", web), called("write", request{})},
+		"writes":      {agent.Rule{Class: agent.ClassWrites}, called("write", request{}), called("fetch", web)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var made []request
+			var tools []tool.Tool
+			for _, name := range []string{"write", "run", "fetch", "tickets__close", "calendar__close", "subagent__cook", "subagent__clerk"} {
+				tools = append(tools, tool.New(name, "", func(_ context.Context, _ *tool.Call, in request) (string, error) {
+					made = append(made, in)
+					return "made", nil
+				}, &tool.Options{ReadOnly: name == "fetch"}))
+			}
+			c.rule.Do, c.rule.Reason = agent.RulingDeny, "Not this."
+			b := setup(t, agent.Definition{Rules: []agent.Rule{c.rule}}, testsuite.NewScript(
+				testsuite.Reply{Calls: []testsuite.Call{c.refused, c.made}}, testsuite.Reply{Text: "done"}), tools...)
+			require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
+			told := rows(b, 1)
+			require.Equal(t, "Permission denied by rule 0. Not this.", told[0].Text)
+			require.Equal(t, "made", told[1].Text)
+			require.Len(t, made, 1)
+			raw, err := json.Marshal(made[0])
+			require.NoError(t, err)
+			require.JSONEq(t, c.made.Raw, string(raw))
+		})
+	}
+}
+
 // A budget of one action: the second asks, as input_required, and an approval lets the run go on
 // (HA-64).
 func TestABudgetOfOneAction(t *testing.T) {

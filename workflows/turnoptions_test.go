@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -216,20 +218,47 @@ func TestTextCalls(t *testing.T) {
 	require.Equal(t, [2]int{0, 2}, [2]int{o.Report.TextCalls, o.Report.TextCallsRejected})
 }
 
+// slow is a model that takes answerTime of the bench's clock to answer.
+type slow struct {
+	model.Model
+	b *bench
+}
+
+const answerTime = 20 * time.Millisecond
+
+func (s slow) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	passed := make(chan struct{})
+	s.b.RegisterDelayedCallback(func() { close(passed) }, answerTime)
+	<-passed
+	return s.Model.Generate(ctx, req, emit)
+}
+
+// slowly makes the bench's model slow.
+func (b *bench) slowly() *bench {
+	b.acts.Model = func(name string) (activities.Model, error) {
+		return activities.Model{Model: slow{b.script, b}, Name: name}, nil
+	}
+	return b
+}
+
 // With report the outcome has the turns with their times and sizes (HA-12), counts of events and of
 // calls that were written as text (HA-31), and repeated calls with the remarks about them (HA-34). An
 // agent that does not ask for it has none.
 func TestReport(t *testing.T) {
 	script := []testsuite.Reply{{Text: "", Calls: nil}, {Text: "Look!", Calls: calls("look")}, {Calls: calls("look")}, {Text: "<tool_call>{\"name\": \"look\"}</tool_call>"}, {Text: "It is größer."}}
-	b := setup(t, agent.Definition{Report: true, TextCalls: agent.TextCallsAllow}, testsuite.NewScript(script...), namedTools(true, "look")...)
+	b := setup(t, agent.Definition{Report: true, TextCalls: agent.TextCallsAllow}, testsuite.NewScript(script...), namedTools(true, "look")...).slowly()
+	begun := b.Now().Truncate(time.Millisecond)
 	o := b.run(t, "go")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	r := o.Report
 	require.Len(t, r.Iterations, 5)
 	for i, one := range r.Iterations {
 		require.Equal(t, i+1, one.Iteration)
-		require.False(t, one.Ended.Before(one.Started))
+		require.False(t, one.Started.IsZero())
+		require.GreaterOrEqual(t, one.Ended.Sub(one.Started), answerTime, "the model has answered meanwhile")
+		require.False(t, i > 0 && one.Started.Before(r.Iterations[i-1].Ended), "one after the other")
 	}
+	require.WithinRange(t, r.Iterations[0].Started, begun, b.Now())
 	require.True(t, r.Iterations[0].Retried)
 	require.Equal(t, [2]int{1, 5}, [2]int{r.Iterations[1].ToolCount, r.Iterations[1].ProseChars})
 	require.Equal(t, [2]int{0, 13}, [2]int{r.Iterations[4].ToolCount, r.Iterations[4].ProseChars})
@@ -258,7 +287,7 @@ func TestJudgeDecisions(t *testing.T) {
 		testsuite.Reply{Text: "Three risks."},
 		testsuite.Reply{Text: "Three risks, see the log."},
 	)
-	b := setup(t, agent.Definition{Report: true, Verify: agent.Verify{Checks: []agent.Check{{Name: "rubric", Judge: &agent.Judge{Instructions: "Is there evidence?"}}}}}, script)
+	b := setup(t, agent.Definition{Report: true, Verify: agent.Verify{Checks: []agent.Check{{Name: "rubric", Judge: &agent.Judge{Instructions: "Is there evidence?"}}}}}, script).slowly()
 	o := b.run(t, "Sum up the risks")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Len(t, o.Report.Iterations, 2)
@@ -266,7 +295,7 @@ func TestJudgeDecisions(t *testing.T) {
 	require.Len(t, said, 2)
 	require.Less(t, len(said[0].Reasoning), 520, "the log has it whole")
 	for i := range said {
-		require.GreaterOrEqual(t, said[i].JudgeDurationMS, int64(0))
+		require.GreaterOrEqual(t, said[i].JudgeDurationMS, answerTime.Milliseconds())
 		said[i].JudgeDurationMS, said[i].Reasoning = 0, strings.Fields(said[i].Reasoning)[0]
 	}
 	require.Equal(t, []agent.JudgeDecision{

@@ -122,6 +122,7 @@ func TestARefusalIsNoSummary(t *testing.T) {
 func TestCompactionCanBeSwitchedOff(t *testing.T) {
 	b := narrow(t, agent.CompactionPolicy{Strategy: agent.CompactionNone}, "never")
 	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
+	require.NotContains(t, b.events(t), agent.EventCompacted)
 	summaries, others := asked(b)
 	require.Empty(t, summaries)
 	require.Equal(t, pages, strings.Count(others[pages], strings.Repeat("whale ", 2000)), "every word is there")
@@ -129,6 +130,8 @@ func TestCompactionCanBeSwitchedOff(t *testing.T) {
 	b = setup(t, agent.Definition{Compaction: agent.CompactionPolicy{Strategy: agent.CompactionNone}},
 		testsuite.NewScript(testsuite.Reply{Text: "never", Fail: []testsuite.Failure{{Kind: agent.FaultContext, HTTP: 400, Message: "too long"}}}))
 	o := b.run(t, "go")
+	require.NotContains(t, b.events(t), agent.EventCompacted)
+	require.NotNil(t, o.Error)
 	require.Equal(t, agent.CodeProviderError, o.Error.Code)
 	require.Equal(t, agent.FaultContext, o.Error.Provider.Kind)
 	require.Len(t, b.script.Requests(), 1)

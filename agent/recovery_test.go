@@ -37,6 +37,40 @@ func contains[T comparable](list []T, one T) bool {
 	return false
 }
 
+// No kind of failure is forgotten, and whatever lets a run go on by itself has a bound: once, then the
+// run fails, if nothing else is said (PA-92).
+func TestEveryRemedyHasItsBudget(t *testing.T) {
+	require.ElementsMatch(t, constants[FailureKind](t, "recovery.go", "FailureKind"), FailureKinds())
+	goesOn := []RecoveryAction{RecoverRetry, RecoverCorrect, RecoverCompact, RecoverFallback}
+	for _, kind := range FailureKinds() {
+		require.NotEmpty(t, kind.Actions(), kind)
+		for _, do := range kind.Actions() {
+			if !contains(goesOn, do) {
+				require.Equal(t, []any{0, do}, []any{Remedy{Do: do}.Attempts(), Remedy{Do: do}.After()}, "%s: %s", kind, do)
+				continue
+			}
+			require.Equal(t, []any{1, RecoverFail}, []any{Remedy{Do: do}.Attempts(), Remedy{Do: do}.After()}, "%s: %s", kind, do)
+			more := Remedy{Do: do, Times: 3, Then: RecoverHandoff}
+			require.Equal(t, []any{3, RecoverHandoff}, []any{more.Attempts(), more.After()}, "%s: %s", kind, do)
+		}
+	}
+}
+
+// Every kind of a provider's fault either may be tried again or is final (PA-92).
+func TestEveryFaultIsFinalOrNot(t *testing.T) {
+	again := map[FaultKind]bool{
+		FaultRateLimit: true, FaultOverload: true, FaultTransient: true, FaultTimeout: true,
+		FaultAuth: false, FaultQuota: false, FaultBadRequest: false, FaultContext: false,
+	}
+	kinds := constants[FaultKind](t, "error.go", "FaultKind")
+	require.Len(t, kinds, len(again))
+	for _, kind := range kinds {
+		want, known := again[kind]
+		require.True(t, known, kind)
+		require.Equal(t, want, kind.Retryable(), kind)
+	}
+}
+
 // What can't be meant is refused, and says what may be written.
 func TestRecoveryThatCantBeMeant(t *testing.T) {
 	for want, d := range map[string]Definition{

@@ -12,25 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eventTypes reads the types of recorded events from their source.
-func eventTypes(t *testing.T) (types []EventType) {
+// constants reads the constants of a type from their source.
+func constants[T ~string](t *testing.T, source, name string) (values []T) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		c, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
-		if kind, ok := c.Type.(*ast.Ident); ok && kind.Name == "EventType" {
+		if kind, ok := c.Type.(*ast.Ident); ok && kind.Name == name {
 			text, err := strconv.Unquote(c.Values[0].(*ast.BasicLit).Value)
 			require.NoError(t, err)
-			types = append(types, EventType(text))
+			values = append(values, T(text))
 		}
 		return false
 	})
-	require.Greater(t, len(types), 30)
-	return types
+	require.NotEmpty(t, values)
+	return values
 }
 
 // One event of each type, as the machine records it.
@@ -56,7 +56,8 @@ func samples() map[EventType]Event {
 // OA-28, PA-72).
 func TestEveryTypeHasItsWireForm(t *testing.T) {
 	empty := map[EventType]bool{EventTurnStarted: true, EventModelRetried: true}
-	types := eventTypes(t)
+	types := constants[EventType](t, "event.go", "EventType")
+	require.Greater(t, len(types), 30)
 	require.Len(t, samples(), len(types))
 	for _, kind := range types {
 		e, ok := samples()[kind]

@@ -211,7 +211,7 @@ func TestForkInPlace(t *testing.T) {
 }
 
 // After each kind of failure a retry goes on where the run stood, with new limits,
-// and pays nothing twice (HX-42, HX-43, HX-48).
+// and pays nothing twice (HX-42, HX-43).
 func TestRetryAfterEveryFailure(t *testing.T) {
 	t.Parallel()
 	broken := func(n int, kind agent.FaultKind) []testsuite.Reply {

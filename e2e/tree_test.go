@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,9 +58,9 @@ func plant(t *testing.T, fanout ...int) *forest {
 }
 
 // treeRules make the node of level n give work to level n+1, and the leaves think. A third
-// leaf of level 2 ends at once.
+// leaf of level 2 ends at once, and a fourth runs the tool.
 func treeRules(fanout []int) (rules []testsuite.Reply) {
-	rules = append(rules, testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"I had half"}`})
+	rules = append(rules, testsuite.Reply{Match: beingStopped, Text: "{}"})
 	for level, n := range fanout {
 		r := testsuite.Reply{Match: fmt.Sprintf(`(?m)\Alevel %d$`, level), Calls: call("hold", map[string]any{})}
 		for i := range n {
@@ -68,8 +69,32 @@ func treeRules(fanout []int) (rules []testsuite.Reply) {
 		rules = append(rules, r)
 	}
 	return append(rules, testsuite.Reply{Match: `\Alevel 2\n[\s\S]*part 2`, Text: "I have it"},
+		testsuite.Reply{Match: `\Alevel 2\n[\s\S]*part 3`, Calls: call("hold", map[string]any{})},
 		testsuite.Reply{Match: fmt.Sprintf(`\Alevel %d`, len(fanout)), Text: "I think", Delay: time.Minute},
 		testsuite.Reply{Match: ".*", Text: "done"})
+}
+
+// beingStopped is in what a model is asked when its run stops.
+const beingStopped = "You are being stopped"
+
+// mindful is a script that sums up, when its run stops, what the run's own tool has returned.
+type mindful struct{ *testsuite.Script }
+
+func (m mindful) Generate(ctx context.Context, r *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	reply, err := m.Script.Generate(ctx, r, emit)
+	if err != nil || !strings.Contains(r.Messages[len(r.Messages)-1].Text(), beingStopped) {
+		return reply, err
+	}
+	had := "nothing"
+	for _, said := range r.Messages {
+		for _, p := range said.Parts {
+			if p.Result != nil && p.Result.Tool == "hold" {
+				had = p.Result.Text
+			}
+		}
+	}
+	reply.Parts[0].Text = fmt.Sprintf(`{"summary":"I had %s"}`, had)
+	return reply, nil
 }
 
 // tend starts a worker of the forest.
@@ -77,7 +102,7 @@ func (f *forest) tend(t *testing.T) *worker.Worker {
 	t.Helper()
 	w, err := worker.New(f.temporal, &worker.Options{
 		TaskQueue: f.queue, Agents: f.agents, Tools: []tool.Tool{f.tool}, Store: f.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": f.script}, Temporal: stopsSoon,
+		Models: map[string]model.Model{"script": mindful{f.script}}, Temporal: stopsSoon,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
@@ -150,15 +175,17 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 	require.Equal(t, agent.StatusCompleted, f.rest(t, run).Status)
 }
 
-// A stop gives every agent its chance to sum up, and folds them in order. A leaf that has ended
-// before stays as it ended, and is folded in with what it found (HL-56, HX-80, HA-140).
+// A stop gives every agent its chance to sum up, and folds them in order: what a tool returned when it
+// was cut off reaches its model, and is in the handoff of those above. A leaf that has ended before
+// stays as it ended, and is folded in with what it found (HL-56, HX-80, HA-140).
 func TestStopATree(t *testing.T) {
 	t.Parallel()
-	f := plant(t, 2, 3)
-	run := f.grown(t, 9, 3)
-	want := map[string]agent.Status{"": agent.StatusStopped}
+	f := plant(t, 2, 4)
+	run := f.grown(t, 11, 5)
+	want, says := map[string]agent.Status{"": agent.StatusStopped}, map[string]string{"": "I had half"}
 	for _, n := range []string{"/n1-1", "/n1-2"} {
-		want[n], want[n+"/n2-1"], want[n+"/n2-2"], want[n+"/n2-3"] = agent.StatusStopped, agent.StatusStopped, agent.StatusStopped, agent.StatusCompleted
+		want[n], want[n+"/n2-1"], want[n+"/n2-2"], want[n+"/n2-3"], want[n+"/n2-4"] = agent.StatusStopped, agent.StatusStopped, agent.StatusStopped, agent.StatusCompleted, agent.StatusStopped
+		says[n], says[n+"/n2-1"], says[n+"/n2-2"], says[n+"/n2-3"], says[n+"/n2-4"] = "I had half", "I had nothing", "I had nothing", "I have it", "I had half"
 		leaf, err := f.Get(t.Context(), run.Session+n+"/n2-3")
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusCompleted, f.rest(t, leaf).Status)
@@ -172,10 +199,10 @@ func TestStopATree(t *testing.T) {
 		name := h.Session[len(run.Session):]
 		agents = append(agents, name)
 		require.Equal(t, want[name], h.Status, name)
-		require.Equal(t, map[agent.Status]string{agent.StatusStopped: "I had half", agent.StatusCompleted: "I have it"}[h.Status], h.Summary, name)
+		require.Equal(t, says[name], h.Summary, name)
 	}
 	require.Equal(t, []string{
-		"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-1/n2-3", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2", "/n1-2/n2-3",
+		"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-1/n2-3", "/n1-1/n2-4", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2", "/n1-2/n2-3", "/n1-2/n2-4",
 	}, agents)
 	require.Eventually(t, func() bool {
 		tree, err := run.Tree(t.Context())

@@ -3,6 +3,8 @@ package signals
 import (
 	"encoding/json"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +53,7 @@ func recorded() []agent.Event {
 	answer := &agent.Answered{Request: "q-7", Decision: "approve", By: "ana@acme.com", Approver: "ana@acme.com", Edited: true, Reason: "it is due"}
 	r := approval()
 	hold := &agent.Hold{ID: "h-3", From: agent.HoldOwn, Session: "trip-42", Initiator: agent.InitiatorOperator, Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}
-	return append(ends(), []agent.Event{
+	return slices.Concat(ends(), learned(), []agent.Event{
 		{Type: agent.EventRunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.EventRunSuspended, Suspension: suspension()},
 		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Mode: agent.ResumedMessage, Checkpoint: "cp-131", Turn: 12, Renewed: true}},
@@ -94,7 +96,23 @@ func recorded() []agent.Event {
 		}},
 		{Type: agent.EventStateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Verb: "pause", How: "signal", By: "ana@acme.com", At: at, Error: &agent.Error{Code: agent.CodeStale, Message: "pause refused: it is for run 01a0; the session's live run is 01a1"}}},
-	}...)
+	})
+}
+
+// learned are what a run tells of its skills, its adaptive limit and its lessons.
+func learned() []agent.Event {
+	return []agent.Event{
+		{Type: agent.EventSkillMatched, Matched: &agent.SkillMatching{
+			Strategy: agent.SkillsByMetadata, Candidates: []agent.SkillCandidate{{Name: "invoices", Score: 0.75, Reason: "the task says invoice"}}, Fallback: "the host's function failed",
+		}},
+		{Type: agent.EventSkillActivated, Skill: &agent.SkillUpdate{
+			Name: "invoices", Digest: "9f2c", Cause: agent.SkillMatched, Instructions: "Pay what is due.", Removed: []string{"shell_run"}, Remaining: []string{"fs_read", "pay"},
+		}},
+		{Type: agent.EventSkillDeactivated, Skill: &agent.SkillUpdate{Name: "invoices", Digest: "9f2c", Reason: "it no longer fits", Remaining: []string{"fs_read", "pay", "shell_run"}}},
+		{Type: agent.EventSkillFailed, Skill: &agent.SkillUpdate{Name: "invoices", Digest: "9f2c", Cause: agent.SkillByUser, Error: &agent.Error{Code: agent.CodeNotFound, Message: "this worker has no skill invoices"}}},
+		{Type: agent.EventLimitMoved, Moved: &agent.LimitMove{Limit: "own_turns", From: 4, To: 6, Reason: agent.MovedByHook, Turn: 12, Why: "it gets on"}},
+		{Type: agent.EventLessonLearned, Lesson: &agent.Lesson{Kind: agent.FailureToolError, Text: "the tool pay failed; its result says why", Turn: 12}},
+	}
 }
 
 // ends are the four ends.
@@ -108,14 +126,47 @@ func ends() (list []agent.Event) {
 	return list
 }
 
-// Whoever looks for a type finds it in the docs (HL-101, HX-74).
-func TestEveryTypeIsDescribed(t *testing.T) {
-	doc, err := os.ReadFile("../docs/events.md")
+// typesIn reads the types of events from their source.
+func typesIn(t *testing.T, path string) (types []string) {
+	t.Helper()
+	source, err := os.ReadFile(path)
 	require.NoError(t, err)
-	live := []agent.Event{{Type: agent.EventDeltaText}, {Type: agent.EventDeltaThinking}, {Type: agent.EventDeltaReset}, {Type: agent.EventDeltaDropped}, {Type: agent.EventCallProgress}}
-	for _, e := range append(recorded(), live...) {
-		require.Contains(t, string(doc), "`"+string(e.Type)+"`")
+	for _, m := range regexp.MustCompile(`(?m)^\tEvent\w+ +EventType += "([^"]+)"`).FindAllSubmatch(source, -1) {
+		types = append(types, string(m[1]))
 	}
+	return types
+}
+
+// rowsOf are the names in the first column of the tables under a heading of a page.
+func rowsOf(t *testing.T, page, heading string) (names []string) {
+	t.Helper()
+	doc, err := os.ReadFile(page)
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(doc), "\n## "+heading+"\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			names = append(names, name[1])
+		}
+	}
+	return names
+}
+
+// The types are a closed list: whoever looks for one finds its row in the docs, which name no other,
+// and one of each is among the golden payloads (HL-101, HX-74).
+func TestEveryTypeIsDescribed(t *testing.T) {
+	types := typesIn(t, "../agent/event.go")
+	require.Greater(t, len(types), 40)
+	require.ElementsMatch(t, types, rowsOf(t, "../docs/events.md", "The types"))
+	live := typesIn(t, "../agent/wire.go")
+	require.Contains(t, live, string(agent.EventDeltaText))
+	require.ElementsMatch(t, live, rowsOf(t, "../docs/events.md", "What is durable, and what is live"))
+	var golden []string
+	for _, e := range recorded() {
+		golden = append(golden, string(e.Type))
+	}
+	require.ElementsMatch(t, types, golden)
 }
 
 // Pages of events are bounded, join without a gap, and say what they can't show.

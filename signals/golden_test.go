@@ -64,7 +64,7 @@ func said() map[string]any {
 }
 
 // Whatever is said to a run and by it has one form, which a file holds (HL-26,
-// HL-101, HL-102, HX-68, HX-69, HX-70, HA-149, PA-63, PA-73).
+// HL-101, HL-102, HX-68, HX-69, HX-70, HA-149, PA-63, PA-72, PA-73).
 func TestGoldenPayloads(t *testing.T) {
 	all := said()
 	maps.Copy(all, held())

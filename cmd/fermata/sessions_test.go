@@ -98,7 +98,8 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	}
 }
 
-// A retry says first what it keeps and what may happen again (HX-43, HX-44).
+// A retry says first what it keeps and what may happen again. The limit that ended the run begins anew
+// (HX-43, HX-44, HX-48).
 func TestRetry(t *testing.T) {
 	s := scripted(t, thrifty()).works(pay())
 	id, points := s.failed("a")

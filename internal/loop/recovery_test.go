@@ -39,6 +39,25 @@ func TestTheHandoffOfAFailure(t *testing.T) {
 	require.Equal(t, "Nobody can pay.", h.Summary, "no model is asked for another one")
 }
 
+// A broken policy ends in a handoff whose blocker is what was denied, by a rule or by a hook (PA-52).
+func TestTheHandoffOfABrokenPolicy(t *testing.T) {
+	denied := `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{}}}],"rule_matches":[[],[0]]}`
+	for blocker, lines := range map[string][]string{
+		"the model made a call of pay that is denied: Permission denied by rule 0. No payments.": {
+			`opened {"recovery":{"policy_violation":"handoff"},"rules":[{"do":"deny","tools":["pay"],"reason":"No payments."}],"toolset":[{"name":"add"},{"name":"pay"}]}`, denied},
+		"a policy was broken, says the check look: it read a key": {
+			`opened {"toolset":[{"name":"add"}],"hooks":{"after_turn":{"checks":[{"name":"look","tool":"look_at"}]}}}`,
+			"calls add {}", "result t1.1 ok 3", `result t1.check1 ok {"action":"fail","failure":"policy_violation","reason":"it read a key"}`},
+	} {
+		p := played(t, append([]string{"begin go"}, append(lines, `says {"summary":"tried"}`)...)...)
+		h := (&step{State: p.state}).knownHandoff()
+		require.Equal(t, agent.StatusFailed, h.Status)
+		require.Equal(t, "denied", h.Reason)
+		require.Equal(t, []string{blocker}, h.Blockers)
+		require.Contains(t, h.Rationale, "kind policy_violation")
+	}
+}
+
 // What a model says with return_unable is bounded.
 func TestUnableIsBounded(t *testing.T) {
 	long := strings.Repeat("\x01", 100_000)

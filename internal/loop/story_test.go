@@ -296,7 +296,7 @@ func (p *player) input(verb, rest string) Input {
 	case "missing": // no worker has what a check or a step needs
 		call, what, _ := strings.Cut(rest, " ")
 		return ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallSkipped}, Missing: agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", what)}
-	case "child-judges": // an agent that looks at an answer
+	case "child-judges", "child-answers": // an agent that looks at an answer, and one that gives its own
 		f := strings.SplitN(rest, " ", 2)
 		return ChildEnded{Session: f[0], Outcome: &agent.Outcome{Session: f[0], Status: agent.StatusCompleted, Reason: "done", Output: json.RawMessage(f[1])}}
 	case "generated": // the result of a flow's model call, with what it has used

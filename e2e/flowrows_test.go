@@ -357,7 +357,8 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			},
 			text: "attempt 3", did: "begun 3",
 		},
-		// An answer of the wrong form is refused. The run still rests, and takes a better one (OA-43,
+		// The flow says in its own type what an answer is. One of the wrong form is refused where it is
+		// given, the run still rests, and a better one comes to the flow in that type (OA-17, OA-43,
 		// OA-44, OA-74).
 		"a wrong answer": {
 			flows: one(func(w *world, c flow.Context) (string, error) {
@@ -371,7 +372,8 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 		},
 		// An answer changes fields of a flow's state. A list is replaced, and what the answer does not name
 		// stays (OA-41, OA-42, OA-73). The changed state has to fit its schema: an answer that breaks it is
-		// refused, and the run rests until a better one comes (OA-43, OA-44).
+		// refused, and the run rests until a better one comes (OA-43, OA-44). So is one that names a field
+		// that the state does not have (OA-45).
 		"an answer changes a state": {
 			flows: one(func(w *world, c flow.Context) (string, error) {
 				s := struct {

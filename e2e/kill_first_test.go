@@ -51,7 +51,8 @@ func payUntilKilled(spec string) error {
 
 // A worker is killed with -9 in the first tool of a run's first turn, before the run has a
 // checkpoint and before anything is stored. Nothing is cut back: the transcript has each message
-// once, the user's first (HX-39).
+// once, the user's first (HX-39). The run is the same one still; a fork is another run of its session
+// (OA-39).
 func TestAWorkerKilledInTheFirstTool(t *testing.T) {
 	t.Parallel()
 	s := on(t, shared(t))
@@ -84,4 +85,27 @@ func TestAWorkerKilledInTheFirstTool(t *testing.T) {
 	require.Equal(t, []string{"pay bill 118", "I pay.", "done"}, []string{messages[0].Text(), messages[1].Text(), messages[3].Text()})
 	require.Equal(t, "t1.1", messages[1].Parts[1].Call.ID)
 	require.Equal(t, []string{"t1.1", "paid"}, []string{messages[2].Parts[0].Result.Call, messages[2].Parts[0].Result.Text})
+	require.Equal(t, []string{run.Session, run.ID}, []string{o.Session, o.Run})
+	require.Equal(t, []string{run.ID}, runsOf(t, cl, run.Session))
+
+	anew, err := cl.Fork(t.Context(), run.Session, &client.ForkOptions{Edit: true, Text: "pay bill 119"})
+	require.NoError(t, err)
+	fork, err := anew.Start(t.Context())
+	require.NoError(t, err)
+	o, err = fork.Result(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{run.Session, fork.ID, string(agent.StatusCompleted)}, []string{o.Session, o.Run, string(o.Status)})
+	require.Equal(t, []string{run.ID, fork.ID}, runsOf(t, cl, run.Session))
+	require.NotEqual(t, run.ID, fork.ID)
+}
+
+// runsOf are the ids of a session's runs.
+func runsOf(t *testing.T, cl *client.Client, session string) (ids []string) {
+	t.Helper()
+	runs, err := cl.Runs(t.Context(), session)
+	require.NoError(t, err)
+	for _, r := range runs {
+		ids = append(ids, r.Run)
+	}
+	return ids
 }

@@ -51,8 +51,8 @@ func paymentsByKey(t *testing.T, dir string) map[string]int {
 }
 
 // A flow's workers are killed with -9 while it pays, again and again. Whether a payment was made
-// in which a worker died, a person is asked, who looks. Every payment is made once (OA-95, OA-98,
-// OA-99).
+// in which a worker died, a person is asked, who looks. Every payment is made once, and none again
+// that was done (OA-95, OA-98, OA-99, OA-102).
 func TestAFlowsWorkersAreKilled(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

@@ -211,7 +211,7 @@ func TestForkInPlace(t *testing.T) {
 }
 
 // After each kind of failure a retry goes on where the run stood, with new limits,
-// and pays nothing twice (HX-42, HX-43).
+// and pays nothing twice. It is another run of the same session (HX-42, HX-43, OA-39).
 func TestRetryAfterEveryFailure(t *testing.T) {
 	t.Parallel()
 	broken := func(n int, kind agent.FaultKind) []testsuite.Reply {
@@ -256,6 +256,8 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 			require.NoError(t, err)
 			o, err := retry.Result(t.Context())
 			require.NoError(t, err)
+			require.Equal(t, []string{run.Session, retry.ID}, []string{o.Session, o.Run})
+			require.Equal(t, []string{run.ID, retry.ID}, runsOf(t, s.Client, run.Session))
 			require.Equal(t, c.fails, o.Status == agent.StatusFailed, "%+v", o.Error)
 			require.Equal(t, c.paid, l.paid.Load())
 			_, err = s.Retry(t.Context(), run.Session, nil)

@@ -104,7 +104,8 @@ func TestStatesOfOverlay(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1, "b": 2}, m)
 }
 
-// Fields that break the state's schema only together are asked for again (OA-43).
+// Fields that break the state's schema only together are asked for again (OA-43), and so is a
+// field that the state does not have, which is never stored (OA-45).
 func TestOverlayAsksAgain(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["title"],"if":{"properties":{"title":{"const":"June"}}},"then":{"properties":{"tags":{"maxItems":1}}}}`)
 	r, asked := changed(t, &flow.AskOptions{Schema: schema, Context: "the draft"}, `{"title":"June"}`, `{"title":"June","tags":["c"]}`)

@@ -59,7 +59,8 @@ func (p *process) only(t *testing.T) tracetest.SpanStub {
 	return spans[0]
 }
 
-// An attempt at a model call is a client's span below its turn, with what it took.
+// An attempt at a model call is a client's span below its turn, with its session and what it
+// took (OA-94).
 func TestAModelCall(t *testing.T) {
 	p := begin(t)
 	require.NoError(t, p.ask(t.Context(), func(ctx context.Context) (*model.Reply, error) {
@@ -144,7 +145,8 @@ func TestAModelThatNoRunAsks(t *testing.T) {
 	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat", "gen_ai.request.model": "big", "gen_ai.response.finish_reasons": `["stop"]`}, attrs(s.Attributes))
 }
 
-// An attempt at a tool call is a span below its turn, and what the tool does below that.
+// An attempt at a tool call is a span below its turn, with its session, and what the tool does is
+// below that (OA-94).
 func TestAToolCall(t *testing.T) {
 	for status, c := range map[agent.CallStatus]struct{ class, outcome string }{
 		agent.CallOK: {}, agent.CallFailed: {class: "tool_failed"}, agent.CallUnknown: {class: "unknown"}, agent.CallRejected: {outcome: "rejected"},

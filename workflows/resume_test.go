@@ -87,9 +87,10 @@ func TestAResumeKeepsWhatWasSaid(t *testing.T) {
 		said = append(said, string(raw))
 	}
 	require.Len(t, said, 7)
-	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended and continue now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\"`} {
+	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended and continue now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\" and continue at`} {
 		require.Contains(t, said[i], want)
 	}
+	require.True(t, strings.HasSuffix(messages[6].Text(), "Z. Somebody resumed you."), messages[6].Text())
 }
 
 // A fresh resume continues from a summary and what it says (HL-33).

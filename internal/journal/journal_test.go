@@ -59,6 +59,19 @@ func (b *book) calls(tool string, status agent.CallStatus, set map[string]json.R
 	return b.end(set)
 }
 
+// tools counts the calls of the run that are done, each of another tool.
+func (b *book) tools() (counts []agent.ToolCount) {
+	for _, e := range b.events {
+		switch {
+		case e.Started != nil:
+			counts = nil
+		case e.Type == agent.EventCallDone:
+			counts = append(counts, agent.ToolCount{Tool: e.Call.Tool, OK: 1})
+		}
+	}
+	return counts
+}
+
 func (b *book) begin() {
 	b.turn++
 	b.add(agent.Event{Type: agent.EventTurnStarted})
@@ -66,7 +79,9 @@ func (b *book) begin() {
 
 func (b *book) end(set map[string]json.RawMessage) string {
 	b.tokens += 10
-	return agent.CheckpointID(b.add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{Usage: agent.Usage{Input: b.tokens}, StateChanges: set}}))
+	return agent.CheckpointID(b.add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{
+		Usage: agent.Usage{Input: b.tokens}, Cost: agent.USD(b.tokens), Tools: b.tools(), StateChanges: set,
+	}}))
 }
 
 func (b *book) says(text string) string {
@@ -104,8 +119,8 @@ func paid() (b *book, looked, payed, failed string) {
 	return b, looked, payed, failed
 }
 
-// Checkpoints are places in the log, each of which is found by its name, and what is
-// none is told so (HX-28, HX-65, OA-96, OA-97).
+// Checkpoints are places in the log, each of which is found by its name with its run, turn and counters
+// and has the state of then, and what is none is told so (HX-28, HX-65, OA-96, OA-97).
 func TestPoints(t *testing.T) {
 	b, looked, payed, failed := paid()
 	v := b.view()
@@ -114,12 +129,23 @@ func TestPoints(t *testing.T) {
 		ids = append(ids, p.ID)
 	}
 	require.Equal(t, []string{"cp-2", looked, payed, failed}, ids)
-	p, err := journal.Find(v, payed)
-	require.NoError(t, err)
-	require.Equal(t, 2, p.Turn)
-	require.Equal(t, int64(20), p.Usage.Input)
-	require.Equal(t, 5, p.Messages)
-	require.Equal(t, "payer", p.Agent)
+	look, pay := agent.ToolCount{Tool: "look", OK: 1}, agent.ToolCount{Tool: "pay", OK: 1}
+	for _, c := range []struct {
+		want  agent.Checkpoint
+		state map[string]json.RawMessage
+	}{
+		{agent.Checkpoint{ID: "cp-2", Messages: 1}, nil},
+		{agent.Checkpoint{ID: looked, Turn: 1, Usage: agent.Usage{Input: 10}, Cost: 10, Tools: []agent.ToolCount{look}, Messages: 3}, nil},
+		{agent.Checkpoint{ID: payed, Turn: 2, Usage: agent.Usage{Input: 20}, Cost: 20, Tools: []agent.ToolCount{look, pay}, Messages: 5}, value("118")},
+		{agent.Checkpoint{ID: failed, Turn: 3, Usage: agent.Usage{Input: 30}, Cost: 30, Tools: []agent.ToolCount{look, pay}, Messages: 5}, value("118")},
+	} {
+		c.want.Run, c.want.Agent, c.want.Time = "r1", "payer", time.Unix(c.want.Seq(), 0).UTC()
+		p, err := journal.Find(v, c.want.ID)
+		require.NoError(t, err)
+		require.Equal(t, c.want, p)
+		require.Equal(t, len(c.state), len(v.UpTo(p.Seq()).State()), p.ID)
+		require.Equal(t, string(c.state["paid"]), string(v.UpTo(p.Seq()).State()["paid"]), p.ID)
+	}
 	for _, id := range []string{"cp-4", "cp-99"} {
 		_, err := journal.Find(v, id)
 		require.ErrorIs(t, err, agent.CodeNotFound, id)

@@ -50,6 +50,7 @@ func callSource(call string, seq int64) string { return fmt.Sprintf("%s#%d", cal
 // citable decides what a notebook may cite.
 type citable struct {
 	known map[string]bool
+	calls map[string]string // by a call's own id, its newest result
 	files []agent.Part
 	list  []source
 }
@@ -57,7 +58,14 @@ type citable struct {
 // newCitable returns the sources of a conversation. What the notebook cites already stays a source,
 // also if the conversation has been compacted since.
 func newCitable(log *store.View, entries []store.Entry) citable {
-	c := citable{known: map[string]bool{}, files: filePartsOf(entries), list: sourcesOf(log, entries)}
+	c := citable{known: map[string]bool{}, calls: map[string]string{}, files: filePartsOf(entries), list: sourcesOf(log, entries)}
+	for _, e := range entries {
+		for _, p := range e.Parts {
+			if p.Result != nil {
+				c.calls[p.Result.Call] = callSource(p.Result.Call, e.Seq)
+			}
+		}
+	}
 	for _, s := range c.list {
 		c.known[s.id] = true
 	}
@@ -76,10 +84,8 @@ func (c citable) resolve(said string) (id string, ok bool) {
 			return id, true
 		}
 	}
-	for _, s := range slices.Backward(c.list) { // a call's own id means its newest result
-		if call, _, ok := strings.Cut(s.id, "#"); ok && call == first {
-			return s.id, true
-		}
+	if id, ok := c.calls[first]; ok {
+		return id, true
 	}
 	if p, err := agent.FindFile(c.files, said); err == nil {
 		return p.File.Handle(), true

@@ -24,7 +24,7 @@ var notebookTool = agent.ToolSpec{
 	Description: "Write your notebook. You read it at the end of every request, also after older messages were summed up. Each list that you give replaces the one in the notebook; the others stay. Keep it short, and take out what is done.",
 	Input: json.RawMessage(`{"type":"object","properties":{"goals":{"type":"array","items":{"type":"string"},"description":"What you are to achieve"},` +
 		`"open_items":{"type":"array","items":{"type":"string"},"description":"What is still to do, or to find out"},` +
-		`"facts":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string","description":"What was found"},"source":{"type":"string","description":"Where it was found: one of the sources that the notebook lists, such as t3.1"}},"required":["text","source"],"additionalProperties":false},"description":"What you have found, each with its source"},` +
+		`"facts":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string","description":"What was found"},"source":{"type":"string","description":"Where it was found: one of the sources that the notebook lists, such as t3.1#8"}},"required":["text","source"],"additionalProperties":false},"description":"What you have found, each with its source"},` +
 		`"refs":{"type":"array","items":{"type":"string"},"description":"Other sources that you still need word for word"}},"additionalProperties":false}`),
 }
 

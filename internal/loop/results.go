@@ -179,6 +179,10 @@ func (s *step) takeResult(i int, r agent.ToolResult, in ToolReturned, said int) 
 	if r.Status == agent.CallUnknown && (cut || !check) && s.resolveUnknown(i, r.Text) {
 		return
 	}
+	if u := in.Skill; u != nil && s.keepsSkill(*u) {
+		s.setResult(i, agent.CallRejected, "A user has named the skill "+u.Name+" since you loaded it, so you can't end it.")
+		return
+	}
 	if s.setResultAs(i, r, said); !check {
 		s.saveArtifacts(i, in.Artifacts)
 		s.skillCalled(i, in.Skill)

@@ -257,6 +257,13 @@ func (s *step) recordSkill(t agent.EventType, u agent.SkillUpdate) {
 	s.record(agent.Event{Type: t, Skill: &u})
 }
 
+// keepsSkill reports whether a call ends a skill that is not the model's any more. Its activity could
+// not know: the log has who loaded a skill, and not who named it later.
+func (s *step) keepsSkill(u agent.SkillUpdate) bool {
+	at := s.Skills.find(u.Name)
+	return u.Reason != "" && at >= 0 && s.Skills.Active[at].Cause == agent.SkillByUser
+}
+
 // skillCalled takes what a call of the tool skill has loaded or ended.
 func (s *step) skillCalled(i int, u *agent.SkillUpdate) {
 	if u == nil || s.Calls.List[i].Result.Status != agent.CallOK {

@@ -36,6 +36,9 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []any{"flow", 1, 1.0, `{"order":7}`}, []any{data.Agent, data.Trials, *data.MinPassRate, data.Task()})
 	require.Equal(t, 4, s.Total())
 	require.Equal(t, 4, s.Parallel())
+	whole := s.WithDefaults()
+	require.Equal(t, []any{4, s.Timeout, 0}, []any{whole.AtOnce, whole.Timeout, s.AtOnce}, "an evaluation records what it runs with")
+	require.Equal(t, defaultTimeout, (&Suite{}).WithDefaults().Timeout)
 	require.Equal(t, []string{"acme/user", "acme/judge"}, s.Models())
 	require.Len(t, s.Cases[0].Graders, 1, "the suite itself stays as it is written")
 }

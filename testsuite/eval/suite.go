@@ -152,6 +152,17 @@ func firstInt(list ...int) int {
 	return 0
 }
 
+// WithDefaults returns a copy of the suite that says how many trials run at the same time, and for how
+// long. An evaluation is started with it, so a build with other defaults goes on as it began.
+func (s *Suite) WithDefaults() *Suite {
+	whole := *s
+	whole.AtOnce = s.Parallel()
+	if whole.Timeout == 0 {
+		whole.Timeout = defaultTimeout
+	}
+	return &whole
+}
+
 // Parallel returns how many trials run at the same time.
 func (s *Suite) Parallel() int { return firstInt(s.AtOnce, defaultAtOnce) }
 

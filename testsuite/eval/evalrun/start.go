@@ -41,7 +41,7 @@ func Start(ctx context.Context, c temporalclient.Client, s *eval.Suite, info eva
 	if err != nil {
 		return nil, err
 	}
-	in := input{Info: info, Definition: s, Digests: digests}
+	in := input{Info: info, Definition: s.WithDefaults(), Digests: digests}
 	run, err := c.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
 		ID: info.ID, TaskQueue: info.Evaluator, Memo: map[string]any{memoKey: info},
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,

@@ -119,16 +119,6 @@ func (in Input) Task() string {
 	return string(runes)
 }
 
-// Carry says what a new run of a session keeps of the conversation so far.
-type Carry string
-
-// The values of Carry. The zero value means inherit.
-const (
-	CarryInherit Carry = "inherit" // the whole conversation
-	CarryReset   Carry = "reset"   // nothing; only the session's counters continue
-	CarryCompact Carry = "compact" // a summary, which the model writes first
-)
-
 // Outcome says how a run ended. It is the workflow's result, or the first detail of its
 // failure (docs/wire.md §6). client.Run.Wait also returns one for a suspended run.
 type Outcome struct {
@@ -160,7 +150,10 @@ type Outcome struct {
 	// they were too many.
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	ArtifactsLeft int        `json:"artifacts_left,omitempty"`
-	Error         *Error     `json:"error,omitempty"`
+	// Unread are the numbers of the events with what people and programs have said too late for the
+	// model: the session's next run reads it. A sub-agent's outcome has none.
+	Unread []int64 `json:"unread,omitempty"`
+	Error  *Error  `json:"error,omitempty"`
 	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Verify counts the checks; nil if the agent has none.

@@ -73,6 +73,9 @@ func (e *End) setArtifacts(list []agent.Artifact, left int) {
 	e.Outcome = &o
 }
 
+// setUnread sets which messages the model has not read.
+func (e *End) setUnread(list []int64) { e.Outcome.Unread = list }
+
 // setWorkspace sets what became of the run's own workspace.
 func (e *End) setWorkspace(w agent.WorkspaceOutcome, seq int64) {
 	o := *e.Outcome // a copy, as in setFailure
@@ -213,7 +216,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		s.ended()
 		return
 	default:
-		s.deliver(true) // messages that still wait: the session's next run finds them in the log
+		s.deliverUnread()
 	}
 	if !s.Workspace.open() { // else the event says what became of the workspace
 		s.recordEnd()

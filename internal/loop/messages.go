@@ -301,6 +301,22 @@ func (s *step) deliver(done bool) bool {
 	return true
 }
 
+// deliverUnread records the messages that still wait at the run's end: the session's next run finds them
+// in the log, and the outcome names those of people and programs (HA-28).
+func (s *step) deliverUnread() {
+	before := s.Log.Seq
+	if !s.deliver(true) || s.Parent.Start != nil {
+		return
+	}
+	var unread []int64
+	for _, e := range s.Log.Tail {
+		if e.Seq > before && e.Message != nil && e.Message.Note == "" {
+			unread = append(unread, e.Seq)
+		}
+	}
+	s.End.setUnread(unread)
+}
+
 // steer adds a message for the next turn.
 func (s *step) steer(m agent.Message) { s.steerAs(m, m.Size(), messageJSONLen(m)) }
 

@@ -326,6 +326,9 @@ func (t *Printer) End(o *agent.Outcome) {
 		t.line("%s", untrusted.Margin(Output(o.Output)))
 	}
 	t.artifacts(o)
+	if n := len(o.Unread); n > 0 {
+		t.note("%s came too late for the model, from event %d on; the session's next run reads what was said", Count(n, "message"), o.Unread[0])
+	}
 	mark := t.style.bad
 	if o.OK() {
 		mark = t.style.good

@@ -85,3 +85,17 @@ func TestTheDocumentedTurnsOfProfiles(t *testing.T) {
 	row := "| turns of a run | " + strings.Join(turns, ", ") + "; none if the definition sets `limits.turns` |"
 	require.True(t, strings.Contains(string(page), row), "docs/limits.md: %s", row)
 }
+
+// What a policy leaves to a default is filled in when the run records its Spec: a later build with other
+// defaults decides as this one does. The author's own values stay as they are.
+func TestDefaultsOfPoliciesAreRecorded(t *testing.T) {
+	own := Recovery{FailureToolError: {Do: RecoverRetry}, FailureRefusal: {Do: RecoverHandoff}, FailureBadOutput: {Do: RecoverCorrect, Times: 3, Then: RecoverAsk}}
+	d := Definition{Recovery: own, SkillMatch: &SkillMatch{}}.WithDefaults()
+	require.Equal(t, Recovery{
+		FailureToolError: {Do: RecoverRetry, Times: 1, Then: RecoverFail}, FailureRefusal: {Do: RecoverHandoff}, FailureBadOutput: {Do: RecoverCorrect, Times: 3, Then: RecoverAsk},
+	}, d.Recovery)
+	require.Equal(t, Remedy{Do: RecoverRetry}, own[FailureToolError])
+	sticky := true
+	require.Equal(t, &SkillMatch{Strategy: SkillsByMetadata, TopN: 1, Sticky: &sticky}, d.SkillMatch)
+	require.Nil(t, Definition{}.WithDefaults().Recovery)
+}

@@ -138,6 +138,18 @@ func (r *Remedy) UnmarshalJSON(b []byte) error {
 
 var errRemedy = errors.New("a remedy is an action, or an object with do, times, text and then")
 
+// WithDefaults returns the policy with every default filled in; nil for nil.
+func (r Recovery) WithDefaults() Recovery {
+	whole := maps.Clone(r)
+	for kind, remedy := range whole { //workflowcheck:ignore each is filled in alone
+		if remedy.Do.repeats() {
+			remedy.Times, remedy.Then = remedy.Attempts(), remedy.After()
+			whole[kind] = remedy
+		}
+	}
+	return whole
+}
+
 // Attempts returns how often the remedy lets the run go on by itself; zero if it does not.
 func (r Remedy) Attempts() int {
 	if !r.Do.repeats() {

@@ -55,6 +55,15 @@ type SkillMatch struct {
 	Sticky *bool `json:"sticky,omitempty"`
 }
 
+// WithDefaults returns the match with every default filled in; nil for nil.
+func (m *SkillMatch) WithDefaults() *SkillMatch {
+	if m == nil {
+		return nil
+	}
+	sticky := m.IsSticky()
+	return &SkillMatch{Strategy: or(m.Strategy, SkillsByMetadata), TopN: m.Top(), Sticky: &sticky}
+}
+
 // IsSticky reports whether matched skills stay active.
 func (m SkillMatch) IsSticky() bool { return m.Sticky == nil || *m.Sticky }
 

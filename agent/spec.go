@@ -362,7 +362,7 @@ func (d Definition) WithDefaults() Definition {
 	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
 	d.Compaction = d.Compaction.WithDefaults()
 	d.Daemon = d.Daemon.WithDefaults()
-	d.ToolNarrowing = d.ToolNarrowing.WithDefaults()
+	d.ToolNarrowing, d.Recovery, d.SkillMatch = d.ToolNarrowing.WithDefaults(), d.Recovery.WithDefaults(), d.SkillMatch.WithDefaults()
 	d.Verify, d.Hooks = d.Verify.WithDefaults(), d.Hooks.WithDefaults()
 	d.suspensionDefaults()
 	if d.Completion == "" {

@@ -19,6 +19,7 @@ const emitWithin = 30 * time.Second
 func (c *cli) emitCommand() *cobra.Command {
 	var o fermata.EmitOptions
 	var tokenFile string
+	var paths []string
 	cmd := &cobra.Command{
 		Use:   "emit TOPIC [JSON]",
 		Short: "Send an event to the runs that wait for it",
@@ -27,10 +28,14 @@ listens to it. The payload is any JSON. A run that waits for another payload kee
 waiting.
 
 With --session, only that session gets the event. If the session does not take it,
-the command fails: repeat it with the same --id.`,
+the command fails: repeat it with the same --id.
+
+With --watch, the command stays, and emits an event each time files have changed and come
+to rest. The payload names them: {"changed": […], "removed": […]}.`,
 		Example: `  fermata emit orders.paid '{"order":118}'
   fermata emit bank.open
-  fermata emit orders.paid '{"order":118}' --session desk --id paid-118`,
+  fermata emit orders.paid '{"order":118}' --session desk --id paid-118
+  fermata emit inbox.changed --watch ./inbox`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil
@@ -42,6 +47,10 @@ the command fails: repeat it with the same --id.`,
 			if err != nil {
 				return err
 			}
+			files, err := watched(paths, len(args) > 1 || o.ID != "")
+			if err != nil {
+				return err
+			}
 			o.By = byOr(o.By)
 			// The token in the environment is for one session; an event to many must not carry it.
 			if o.Session != "" || tokenFile != "" {
@@ -50,12 +59,16 @@ the command fails: repeat it with the same --id.`,
 				}
 			}
 			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
+				if files != nil {
+					return c.watchFiles(cmd.Context(), runs, args[0], files, &o)
+				}
 				return c.emit(cmd.Context(), runs, args[0], payload, &o)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&o.ID, "id", "", "id of the event; repeated with the same id, it has one effect")
 	cmd.Flags().StringVar(&o.Session, "session", "", "send it to this session only")
+	cmd.Flags().StringArrayVar(&paths, "watch", nil, "emit each time this file, or what is below this folder, has changed; may be repeated")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print how many runs took it as one line of JSON")

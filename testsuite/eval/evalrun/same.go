@@ -2,6 +2,7 @@ package evalrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -17,7 +18,9 @@ func (h *Handle) Same(ctx context.Context, s *eval.Suite, dir string) error {
 	if err != nil {
 		return err
 	}
-	if !sameJSON(in.Definition, s) {
+	asked := *s // what it leaves out is as the evaluation began: this build may have other defaults
+	asked.AtOnce, asked.Timeout = cmp.Or(s.AtOnce, in.Definition.AtOnce), cmp.Or(s.Timeout, in.Definition.Timeout)
+	if !sameJSON(in.Definition, &asked) {
 		return agent.Errorf(agent.CodeDenied, "the evaluation %s began with another suite, or with other --case, --trials, --limit or --sample: name those, or start a new evaluation", h.ID)
 	}
 	digests, err := fileDigests(s, dir)

@@ -41,7 +41,7 @@ const (
 // tool_search.
 type ToolSearch struct {
 	// Always are the names of tools that are offered from the start, or patterns of names. The
-	// runtime's own tools are too, and those of require and stop_after.
+	// runtime's own tools are too.
 	Always []string `json:"always,omitempty"`
 }
 

@@ -43,11 +43,10 @@ func HiddenTools(spec *agent.Spec, conversation []agent.Message) map[string]bool
 		}
 		switch search, narrowing := spec.ToolSearch, spec.ToolNarrowing; {
 		case t.Executor != "" && t.Executor != agent.ExecutorClient: // the runtime's own, and sub-agents
-		case spec.NeedsToEnd(t.Name):
 		case search != nil && glob.MatchesAny(search.Always, t.Name):
 		case search != nil && !known:
 			hidden[t.Name] = true
-		case narrowing != nil && t.ReadOnly && t.Approval == nil && since >= narrowing.WindowTurns:
+		case narrowing != nil && t.ReadOnly && t.Approval == nil && !spec.NeedsToEnd(t.Name) && since >= narrowing.WindowTurns:
 			hidden[t.Name] = true
 		}
 	}

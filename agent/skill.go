@@ -165,11 +165,6 @@ func (s *Spec) Offers(active []string, tool ToolSpec) bool {
 		s.NeedsToEnd(tool.Name) || glob.MatchesAny(allowed, tool.Name)
 }
 
-// NeedsToEnd reports whether a run may need a tool to complete: one of require or of stop_after.
-func (d *Definition) NeedsToEnd(tool string) bool {
-	return slices.Contains(d.StopAfter, tool) || slices.ContainsFunc(d.Require, func(names OneOf) bool { return slices.Contains(names, tool) })
-}
-
 // Offered splits the names of the tools by whether they are offered while skills are active.
 func (s *Spec) Offered(active []string) (remaining, removed []string) {
 	for _, t := range s.Toolset {

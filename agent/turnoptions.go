@@ -66,6 +66,11 @@ func (n *ToolNarrowing) WithDefaults() *ToolNarrowing {
 // HidesTools reports whether tools may be hidden from the model.
 func (d *Definition) HidesTools() bool { return d.ToolSearch != nil || d.ToolNarrowing != nil }
 
+// NeedsToEnd reports whether a run may need a tool to complete: one of require or of stop_after.
+func (d *Definition) NeedsToEnd(tool string) bool {
+	return slices.Contains(d.StopAfter, tool) || slices.ContainsFunc(d.Require, func(names OneOf) bool { return slices.Contains(names, tool) })
+}
+
 // Sentinel returns the text that marks the end of a run; empty if there is none. An agent that has
 // to answer in JSON, because its parent asks for that, has no room for it.
 func (d *Definition) Sentinel() string {

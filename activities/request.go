@@ -25,6 +25,8 @@ func instructed(spec *agent.Spec) *agent.Spec {
 		contract = spec.Text(agent.TextLoopContractTool)
 	case spec.Sentinel() != "":
 		contract = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
+	case len(spec.Toolset) > 0: // without tools the first reply is the answer
+		contract = spec.Text(agent.TextLoopContractText)
 	}
 	s := *spec
 	for _, text := range []string{ownPlace(spec), contract} {

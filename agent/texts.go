@@ -13,6 +13,7 @@ type TextName string
 
 // The texts, by what they are for. [Texts] has each with its words.
 const (
+	TextLoopContractText     TextName = "loop_contract_text"
 	TextLoopContractTool     TextName = "loop_contract_tool"
 	TextLoopContractSentinel TextName = "loop_contract_sentinel"
 	TextNudge                TextName = "nudge"
@@ -112,6 +113,7 @@ const (
 // such as "Tool not found", are beside what finds the fact (decision 0054). No text decides
 // anything: a test or a replay never depends on its words.
 var texts = []TextInfo{
+	{TextLoopContractText, "ends the instructions of an agent with tools, where a text is the answer", "Keep working until the task is done: a reply without a tool call ends your work. Write it when the task is done, or when you can't go on without an answer.", maxText},
 	{TextLoopContractTool, "ends the instructions, under completion: tool", "Keep working until the task is done: a text does not end your work, and nobody answers it. When the task is done, call the tool finish.", maxText},
 	{TextLoopContractSentinel, "ends the instructions, with done_sentinel", "Keep working until the task is done: a text does not end your work, and nobody answers it. When the task is done, write your answer and end it with {sentinel}", maxText},
 	{TextNudge, "answers a reply without a call, under completion: tool", "You have not called a tool. Go on with the task; when it is done, call the tool finish.", maxText},
@@ -133,7 +135,7 @@ var texts = []TextInfo{
 		"Nobody else sees your changes yet. When the task is done, they are {at_end}. The history of the repository is not there, and you need not commit.", maxText},
 	{TextOwnDirectory, "ends the instructions of a sub-agent that works in a directory of its own", "You work in a directory of your own, which was empty when you began. Nobody else sees your files yet. When the task is done, they are {at_end}.", maxText},
 	{TextPauseTurn, "answers a reply that the provider has paused", "Go on.", maxText},
-	{TextResumeNote, "ends the first request after a suspension", "You were suspended at turn {turn}{reason} and continue at {time}. {cause}", maxText},
+	{TextResumeNote, "ends the first request after a suspension", "You were suspended at turn {turn}{reason} and continue at {time}. {cause}{input}", maxText},
 	{TextToolHidden, "is the result of a call of a hidden tool, with tool_search or tool_narrowing", "Not executed: {tool} is not among the tools that you are offered now. Find it with tool_search, and call it after that.", maxShortText},
 	{TextNoToolFound, "is the result of tool_search if no tool fits", "No tool fits. {count} tools are hidden; try other words.", maxShortText},
 	{TextSummaryAll, "asks for the summary from which a resumed run continues", "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +

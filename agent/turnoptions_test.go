@@ -33,7 +33,7 @@ func TestOptionsOfATurnThatCantBeMeant(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, path, e.Path)
 			if path == "texts.greeting" {
-				require.ErrorContains(t, err, "it has loop_contract_tool, loop_contract_sentinel, nudge,")
+				require.ErrorContains(t, err, "it has loop_contract_text, loop_contract_tool, loop_contract_sentinel, nudge,")
 			}
 		}
 	}

@@ -89,7 +89,8 @@ type ResumeCommand struct {
 // StopCommand ends the run with a handoff.
 type StopCommand struct {
 	CommandHeader
-	Reason string `json:"reason,omitempty"`
+	// Reason is why. A blank one is [ReasonRequested].
+	Reason string `json:"reason,omitempty" blank:"default"`
 	// Deadline is when the tree ends, whatever is missing then; zero means 30s.
 	Deadline Duration `json:"deadline,omitempty"`
 }
@@ -97,7 +98,8 @@ type StopCommand struct {
 // CancelCommand ends the run at once.
 type CancelCommand struct {
 	CommandHeader
-	Reason string `json:"reason,omitempty"`
+	// Reason is why. A blank one is [ReasonRequested].
+	Reason string `json:"reason,omitempty" blank:"default"`
 }
 
 // SendCommand sends a message to the model.

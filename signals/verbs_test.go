@@ -50,7 +50,8 @@ func TestVerbsThatCantBeMeant(t *testing.T) {
 		{agent.VerbStop, `{"deadline":"2h"}`, agent.CodeInvalidInput, "deadline"},
 		{agent.VerbStop, `{"deadline":"soon"}`, agent.CodeInvalidInput, "deadline"},
 		{agent.VerbStop, `{"graceful":true}`, agent.CodeInvalidInput, "graceful"},
-		{agent.VerbCancel, `{"reason":""}`, agent.CodeInvalidInput, "reason"},
+		{agent.VerbStop, `{"reason":3}`, agent.CodeInvalidInput, "reason"},
+		{agent.VerbStop, `{"reason":null}`, agent.CodeInvalidInput, "reason"},
 		{agent.VerbCancel, `{"run":null}`, agent.CodeInvalidInput, "run"},
 		{agent.VerbSend, ``, agent.CodeInvalidInput, "text"},
 		{agent.VerbSend, `{"text":"x","mode":"now"}`, agent.CodeInvalidInput, "mode"},
@@ -115,6 +116,7 @@ func TestVerbsInShort(t *testing.T) {
 		want agent.Command
 	}{
 		{``, agent.PauseCommand{}}, {`{}`, agent.InterruptCommand{}}, {``, agent.ResumeCommand{}}, {``, agent.StopCommand{}}, {``, agent.CancelCommand{}},
+		{`{"reason":" "}`, agent.StopCommand{Reason: " "}}, {`{"reason":""}`, agent.CancelCommand{}}, // each falls back to a reason
 		{`{"text":"x"}`, agent.SendCommand{Text: "x"}},
 		{`{"request":"q-7","choice":0}`, agent.AnswerCommand{Request: "q-7", Choice: &choice}},
 		{`{"request":"q-7","data":0}`, agent.AnswerCommand{Request: "q-7", Data: []byte("0")}},

@@ -40,7 +40,7 @@ func reader(t *testing.T, c agent.CompactionPolicy, refused int) *bench {
 		}
 		rules = append(rules, r)
 	}
-	b := setup(t, agent.Definition{Instructions: "Read it all.", Compaction: c}, testsuite.NewScript(rules...), read)
+	b := setup(t, agent.Definition{Instructions: "Read it all.", Compaction: c, Texts: map[agent.TextName]string{agent.TextLoopContractText: agent.NoText}}, testsuite.NewScript(rules...), read)
 	small := b.acts.Agents["tester"]
 	small.Spec.Window = readerWindow
 	b.acts.Agents["tester"] = small

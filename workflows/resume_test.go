@@ -77,7 +77,7 @@ func resumed(t *testing.T, resume string, replies ...testsuite.Reply) []agent.Me
 }
 
 // A resume keeps all that was said before, and what it says itself comes last; the
-// note behind it is told once (HL-32, HL-34, HX-24).
+// note behind it, which names that too, is told once (HL-32, HL-34, HX-24).
 func TestAResumeKeepsWhatWasSaid(t *testing.T) {
 	messages := resumed(t, `{"message":"it is open"}`, testsuite.Reply{Text: "done"})
 	var said []string
@@ -90,7 +90,7 @@ func TestAResumeKeepsWhatWasSaid(t *testing.T) {
 	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended and continue now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\" and continue at`} {
 		require.Contains(t, said[i], want)
 	}
-	require.True(t, strings.HasSuffix(messages[6].Text(), "Z. Somebody resumed you."), messages[6].Text())
+	require.True(t, strings.HasSuffix(messages[6].Text(), "Z. Somebody resumed you. The input: \"it is open\""), messages[6].Text())
 }
 
 // A fresh resume continues from a summary and what it says (HL-33).

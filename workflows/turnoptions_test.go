@@ -60,7 +60,8 @@ func TestTheLoopContract(t *testing.T) {
 		def  agent.Definition
 		says string
 	}{
-		"natural":  {agent.Definition{}, ""},
+		"no tools": {agent.Definition{}, ""},
+		"text":     {agent.Definition{Tools: []string{agent.AskUserTool}}, "a reply without a tool call ends your work"},
 		"tool":     {agent.Definition{Completion: agent.CompletionTool}, "call the tool finish"},
 		"sentinel": {agent.Definition{DoneSentinel: "##DONE##"}, "end it with ##DONE##"},
 		"own":      {agent.Definition{Completion: agent.CompletionTool, Texts: map[agent.TextName]string{agent.TextLoopContractTool: "Never rest."}}, "Never rest."},

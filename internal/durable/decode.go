@@ -235,6 +235,13 @@ func (c checker) lost(v any, f reflect.StructField) bool {
 	return false
 }
 
+// mayBeBlank reports whether a value is a blank text in a field with the tag blank:"default", where
+// it means the default.
+func mayBeBlank(v any, f reflect.StructField) bool {
+	text, ok := v.(string)
+	return ok && strings.TrimSpace(text) == "" && f.Type.Kind() == reflect.String && f.Tag.Get("blank") == "default"
+}
+
 func (c checker) checkList(list []any, t reflect.Type, path string, depth int) error {
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -274,6 +281,8 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 				return refuse(at, "is not known here")
 			case c.lost(object[key], field):
 				return refuse(at, isZero)
+			case mayBeBlank(object[key], field):
+				continue
 			}
 			err = c.check(object[key], field.Type, at, depth+1)
 		default:

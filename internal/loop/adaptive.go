@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -11,9 +12,11 @@ import (
 type Adaptive struct {
 	// Limit is the limit now; zero means the initial one.
 	Limit int `json:"limit,omitempty"`
-	// Progress is what this turn did that extends the limit; empty for nothing. Stalled counts the
-	// turns in a row before this one that did nothing.
+	// Progress is what this turn brought; empty for nothing. Called means that it made a call, which
+	// extends the limit also if it failed: the model learns from a failing test. Stalled counts the
+	// turns in a row before this one that brought nothing.
 	Progress agent.MoveReason `json:"progress,omitempty"`
+	Called   bool             `json:"called,omitempty"`
 	Stalled  int              `json:"stalled,omitempty"`
 	// Extensions counts the moves up. Moves are the last moves.
 	Extensions int               `json:"extensions,omitempty"`
@@ -21,7 +24,7 @@ type Adaptive struct {
 }
 
 const (
-	// stalledTurns is how many turns in a row do nothing before the limit shrinks.
+	// stalledTurns is how many turns in a row bring nothing before the limit shrinks.
 	stalledTurns = 2
 	// maxMoves is how many moves are remembered. The log has all of them.
 	maxMoves = 32
@@ -39,11 +42,12 @@ func (a *Adaptive) startTurn(after bool) {
 	} else {
 		a.Stalled++
 	}
-	a.Progress = ""
+	a.Progress, a.Called = "", false
 }
 
-// note notes what the turn did.
+// note notes what the turn brought, and called that it made a call.
 func (a *Adaptive) note(why agent.MoveReason) { a.Progress = why }
+func (a *Adaptive) called()                   { a.Called = true }
 
 // renew begins with the initial limit again: a person let the run continue, or a daemon was woken.
 func (a *Adaptive) renew() { a.Limit, a.Stalled = 0, 0 }
@@ -82,7 +86,8 @@ func (s *step) adaptiveMove() *agent.LimitMove {
 		m.Reason = agent.MovedByMissing
 	}
 	switch {
-	case used >= limit && m.Reason != "":
+	case used >= limit && (m.Reason != "" || s.Adaptive.Called):
+		m.Reason = cmp.Or(m.Reason, agent.MovedByToolCall)
 		m.To = min(limit+a.ExtendBy, s.Budget.Limits.OwnTurns)
 	case m.Reason == "" && a.ShrinkBy > 0 && s.Adaptive.Stalled+1 >= stalledTurns:
 		m.To, m.Reason = min(limit, max(limit-a.ShrinkBy, used+1)), agent.MovedByStall
@@ -109,7 +114,7 @@ func (s *step) startAdaptiveTurn() {
 	}
 }
 
-// noteMove notes what the turn did that extends the limit, if the Spec has limits.adaptive.
+// noteMove notes what the turn brought, if the Spec has limits.adaptive.
 func (s *step) noteMove(why agent.MoveReason) {
 	if s.Budget.Limits.Adaptive != nil {
 		s.Adaptive.note(why)

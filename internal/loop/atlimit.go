@@ -53,12 +53,14 @@ func (s *step) asksAtTimeLimit() bool {
 	return s.Spec.OnLimit == agent.LimitActionAsk
 }
 
-// acted notes that a turn whose calls have succeeded brings the run further. To say how far it is does
-// not.
+// acted notes which calls a turn has made, and that one that succeeded brings the run further. To say how
+// far it is does neither.
 func (s *step) acted(calls []Call) {
-	if slices.ContainsFunc(calls, func(c Call) bool {
-		return c.Result.Status == agent.CallOK && !(c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool))
-	}) {
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool) })
+	if s.Budget.Limits.Adaptive != nil && slices.ContainsFunc(calls, Call.wasStarted) {
+		s.Adaptive.called()
+	}
+	if slices.ContainsFunc(calls, func(c Call) bool { return c.Result.Status == agent.CallOK }) {
 		s.noteMove(agent.MovedByToolCall)
 		s.movedOn()
 	}

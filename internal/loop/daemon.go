@@ -99,15 +99,16 @@ func (s *step) hasWork() bool {
 
 // wakeIdle gives an idle daemon its next task: all messages, else the first event, else its interval.
 func (s *step) wakeIdle() {
-	why, cause, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", 0
+	why, cause, input, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", "", 0
 	switch {
 	case len(s.Messages.Pending) > 0:
 		s.Messages.steerAll()
-		why.By, why.Mode = s.Messages.Pending[0].Message.By, agent.ResumedMessage
+		first := s.Messages.Pending[0].Message
+		why.By, why.Mode, input = first.By, agent.ResumedMessage, first.Words()
 	case len(s.Messages.Emitted) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
-		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic)
+		why, cause, input = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic), string(e.Payload)
 	default:
 		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))
@@ -119,7 +120,7 @@ func (s *step) wakeIdle() {
 	s.resumed.Mode = cmp.Or(s.resumed.Mode, why.Mode)
 	s.resumed.Renewed = true
 	s.renewAllLimits()
-	s.resumeWith(cause)
+	s.resumeWith(cause, input)
 	s.endPark()
 	s.Daemon.setIdleWakes(ticks)
 }

@@ -265,7 +265,7 @@ func (s *step) unpark() {
 	s.endPark()
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorTriggered, Event: m.Topic, By: m.By}
-		s.resumeWith(fmt.Sprintf("The event %s came.", m.Topic))
+		s.resumeWith(fmt.Sprintf("The event %s came.", m.Topic), string(m.Payload))
 		s.steerEvent(m.order())
 		return
 	}
@@ -280,11 +280,11 @@ func (s *step) unpark() {
 	case agent.OnTimeoutCancel:
 		s.end(agent.StatusCancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	case agent.OnTimeoutResumeWithInput:
-		s.resumeWith(timeCame)
+		s.resumeWith(timeCame, c.Input)
 		s.steer(s.parkInput(c.Input))
 	default:
 		s.summarizeFirst()
-		s.resumeWith(timeCame)
+		s.resumeWith(timeCame, "")
 	}
 }
 
@@ -308,14 +308,18 @@ func (s *step) parkInput(text string) agent.Message {
 	return m
 }
 
-// resumeWith sets a note for the model on why it was suspended, which it gets once.
-func (s *step) resumeWith(cause string) {
+// resumeWith sets a note for the model on why it was suspended and what it continues with, which it
+// gets once. The input's beginning is enough: its message stands before the note.
+func (s *step) resumeWith(cause, input string) {
 	// Else the model was never kept waiting, so there is nothing to tell it.
 	if s.Suspensions.atRest() && !s.isFlow() && s.Spec.Texts[agent.TextResumeNote] != agent.NoText {
 		w, reason := s.Suspensions.Open, ""
 		if w.Reason != "" {
 			reason = " for the reason " + quote(w.Reason)
 		}
-		s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", reason, "time", s.now().Format(time.RFC3339), "cause", cause))
+		if input != "" {
+			input = " The input: " + quote(input)
+		}
+		s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", reason, "time", s.now().Format(time.RFC3339), "cause", cause, "input", input))
 	}
 }

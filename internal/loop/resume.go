@@ -53,7 +53,7 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	} else if !said {
 		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
 	}
-	s.resumeWith("Somebody resumed you.")
+	s.resumeWith("Somebody resumed you.", message.Words())
 	if o.FromSummary {
 		s.summarizeFirst()
 	}

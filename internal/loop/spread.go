@@ -156,7 +156,7 @@ func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 		return nil
 	case want == nil && old == nil:
 	case want == nil:
-		s.resumeWith("The agent above you was resumed.")
+		s.resumeWith("The agent above you was resumed.", "")
 		s.removeHold(agent.HoldInherited)
 	default:
 		s.addHold(*want, holdNumber(*want), agent.InitiatorParent)

@@ -45,7 +45,7 @@ func (p *Stopping) over(at time.Time) bool { return !at.Before(p.Until) }
 // startStop begins a stop.
 func (e *End) startStop(o agent.StopCommand, at time.Time) {
 	d := time.Duration(o.Deadline)
-	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), ToolsUntil: at.Add(d / 2), Until: at.Add(d)}
+	e.Stopping = &Stopping{By: o.By, Reason: firstOf(strings.TrimSpace(o.Reason), agent.ReasonRequested), ToolsUntil: at.Add(d / 2), Until: at.Add(d)}
 }
 
 // endToolTime ends the time that running tools have.

@@ -142,7 +142,7 @@ const (
 	MovedByVeto     MoveReason = "veto"          // a check refused the model's answer
 	MovedByMissing  MoveReason = "tool_required" // a tool of require was not used yet
 	MovedByHook     MoveReason = "hook"          // a tool of hooks.after_turn said so
-	MovedByStall    MoveReason = "stalled"       // two turns in a row did nothing of that
+	MovedByStall    MoveReason = "stalled"       // two turns in a row brought nothing
 )
 
 // AdaptiveBudget says how an adaptive limit moved.

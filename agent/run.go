@@ -150,10 +150,10 @@ type Outcome struct {
 	// they were too many.
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	ArtifactsLeft int        `json:"artifacts_left,omitempty"`
-	// Unread are the numbers of the events with what people and programs have said too late for the
-	// model: the session's next run reads it. A sub-agent's outcome has none.
-	Unread []int64 `json:"unread,omitempty"`
-	Error  *Error  `json:"error,omitempty"`
+	// Unread are the messages of people and programs that came too late for the model: the
+	// session's next run reads them. A sub-agent's outcome has none.
+	Unread []UnreadMessage `json:"unread,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
 	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Verify counts the checks; nil if the agent has none.
@@ -187,6 +187,16 @@ type Outcome struct {
 	// is not, if it was terminated, or if it is suspended and no worker answers.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Seq        int64  `json:"seq"`
+}
+
+// UnreadMessage is what a person or program has said too late for the model.
+type UnreadMessage struct {
+	// Event is the number of the message's event in the session's log.
+	Event int64  `json:"event"`
+	By    string `json:"by,omitempty"`
+	// Text is what was said. It is empty for files without words, and for what is behind the first
+	// 32 kB of an outcome's messages: then the log has it.
+	Text string `json:"text,omitempty"`
 }
 
 // ToolCount counts the results of a tool's calls.

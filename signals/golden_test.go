@@ -35,7 +35,7 @@ func said() map[string]any {
 	}
 	failed := completed
 	failed.Status, failed.Reason, failed.Error, failed.Output = agent.StatusFailed, string(agent.CodeProviderError), failure, nil
-	failed.Unread = []int64{139}
+	failed.Unread = []agent.UnreadMessage{{Event: 139, By: "ana", Text: "wait"}}
 	call := &agent.ToolCall{ID: "t1.1", ProviderID: "toolu_1", Tool: "fs_read", Arguments: json.RawMessage(`{"path":"a.go"}`)}
 	messages := []agent.Message{
 		{ID: "m-1", Role: agent.RoleUser, By: "ana@acme.com", Parts: []agent.Part{{Type: agent.PartText, Text: "Where to?"}}},

@@ -74,7 +74,7 @@ func (e *End) setArtifacts(list []agent.Artifact, left int) {
 }
 
 // setUnread sets which messages the model has not read.
-func (e *End) setUnread(list []int64) { e.Outcome.Unread = list }
+func (e *End) setUnread(list []agent.UnreadMessage) { e.Outcome.Unread = list }
 
 // setWorkspace sets what became of the run's own workspace.
 func (e *End) setWorkspace(w agent.WorkspaceOutcome, seq int64) {

@@ -301,18 +301,27 @@ func (s *step) deliver(done bool) bool {
 	return true
 }
 
+// unreadShare bounds the texts of the messages in an outcome, in JSON bytes.
+const unreadShare = 32 << 10
+
 // deliverUnread records the messages that still wait at the run's end: the session's next run finds them
-// in the log, and the outcome names those of people and programs (HA-28).
+// in the log, and the outcome has those of people and programs (HA-28).
 func (s *step) deliverUnread() {
 	before := s.Log.Seq
 	if !s.deliver(true) || s.Parent.Start != nil {
 		return
 	}
-	var unread []int64
+	var unread []agent.UnreadMessage
+	left := unreadShare
 	for _, e := range s.Log.Tail {
-		if e.Seq > before && e.Message != nil && e.Message.Note == "" {
-			unread = append(unread, e.Seq)
+		if e.Seq <= before || e.Message == nil || e.Message.Note != "" {
+			continue
 		}
+		m := agent.UnreadMessage{Event: e.Seq, By: e.Message.By, Text: e.Message.Words()}
+		if left -= jsonLen(m.Text); left < 0 {
+			m.Text = ""
+		}
+		unread = append(unread, m)
 	}
 	s.End.setUnread(unread)
 }

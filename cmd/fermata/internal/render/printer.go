@@ -327,13 +327,21 @@ func (t *Printer) End(o *agent.Outcome) {
 	}
 	t.artifacts(o)
 	if n := len(o.Unread); n > 0 {
-		t.note("%s came too late for the model, from event %d on; the session's next run reads what was said", Count(n, "message"), o.Unread[0])
+		t.note("%s came too late for the model; the session's next run reads what was said:", Count(n, "message"))
+		for _, m := range o.Unread {
+			t.note("%s", untrusted.Block(unread(m)))
+		}
 	}
 	mark := t.style.bad
 	if o.OK() {
 		mark = t.style.good
 	}
 	t.line("%s%s%s", mark, Summary(o), t.style.off)
+}
+
+// unread says in one line what came too late for the model.
+func unread(m agent.UnreadMessage) string {
+	return fmt.Sprintf("  %s (event %d): %s", cmp.Or(m.By, "somebody"), m.Event, cmp.Or(m.Text, "not shown here; fermata events has it"))
 }
 
 // maxListed is how many artifacts are listed at a run's end.

@@ -139,8 +139,11 @@ func TestEnd(t *testing.T) {
 	require.Equal(t, []string{"artifact 19.md version 2 (text/markdown, 3 bytes)", "and more artifacts: see fermata artifacts s; those of sub-agents are in their sessions", "completed · 0 turns · 0 tokens in, 0 out"}, lines[19:22])
 	failed := &agent.Outcome{Status: agent.StatusFailed, Reason: "limit_turns", Turns: 2}
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, failed))
-	failed.Unread = []int64{10, 11}
-	require.Equal(t, "2 messages came too late for the model, from event 10 on; the session's next run reads what was said", strings.Split(told(render.Options{}, failed), "\n")[0])
+	failed.Unread = []agent.UnreadMessage{{Event: 10, By: "ana", Text: "wait"}, {Event: 11}}
+	require.Equal(t, []string{
+		"2 messages came too late for the model; the session's next run reads what was said:",
+		"  ana (event 10): wait", "  somebody (event 11): not shown here; fermata events has it",
+	}, strings.Split(told(render.Options{}, failed), "\n")[:3])
 }
 
 // The list of events says how far a model says it is.

@@ -54,6 +54,11 @@ func TestAJudgeOfOneRun(t *testing.T) {
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, []string{"own"}, asked, "the next run has the agent's own checks alone")
 
+	asked = nil
+	_, out = s.run(t, "Sum them up, and number them", &client.StartOptions{Judge: &agent.Judge{Instructions: "Each risk has a number."}})
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.Equal(t, []string{"own", "start"}, asked, "one that accepts is asked once")
+
 	for _, j := range []agent.Judge{{Instructions: strings.Repeat("x", 20<<10)}, {MaxOutputTokens: 1 << 14}} {
 		_, err := s.Start(t.Context(), "tester", "x", &client.StartOptions{Judge: &j})
 		require.ErrorIs(t, err, agent.CodeInvalidInput)

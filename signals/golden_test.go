@@ -89,6 +89,11 @@ func TestGoldenPayloads(t *testing.T) {
 			want, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, string(want), got.String())
+			if _, ok := value.(agent.Outcome); ok {
+				for _, flat := range []string{"iterations", "duration_ms", "tools_used", "successful_tools", "rejected_tools", "tool_calling_mode"} {
+					require.NotContains(t, got.String(), `"`+flat+`"`, "calls are counted in tools, and turns in report")
+				}
+			}
 		})
 	}
 }

@@ -134,7 +134,7 @@ func TestTheHostMatchesSkills(t *testing.T) {
 	}
 }
 
-// A skill that fits no longer is deactivated before the next turn, and its narrowing goes with it (HA-129).
+// A skill that fits no longer is deactivated before the next turn, and its narrowing goes with it (HA-128, HA-129).
 func TestSkillsSwitch(t *testing.T) {
 	turn := 0
 	matcher := func(context.Context, skill.Task, []agent.Skill) ([]agent.SkillCandidate, error) {

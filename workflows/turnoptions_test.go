@@ -86,6 +86,12 @@ func TestDoneSentinel(t *testing.T) {
 	require.Equal(t, "It is 3.", o.Text)
 	asked := b.script.Requests()[1].Messages
 	require.Contains(t, asked[len(asked)-1].Text(), "##DONE##")
+
+	b = setup(t, agent.Definition{DoneSentinel: "##DONE##", TextCalls: agent.TextCallsAllow}, testsuite.NewScript(
+		testsuite.Reply{Text: "<tool_call>{\"name\": \"look\"}</tool_call>"}, testsuite.Reply{Text: "I have seen it."}, testsuite.Reply{Text: "It is 4. ##DONE##"}), namedTools(true, "look")...)
+	o = b.run(t, "go")
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, []any{"It is 4.", 3, 1}, []any{o.Text, o.Turns, o.Tools[0].OK}, "with calls as text the sentinel alone ends it, too")
 }
 
 // A text where each turn needs a call, and one that is too long, are answered with a correction (HA-56).

@@ -154,6 +154,10 @@ type Outcome struct {
 	// model: the session's next run reads it. A sub-agent's outcome has none.
 	Unread []int64 `json:"unread,omitempty"`
 	Error  *Error  `json:"error,omitempty"`
+	// Unsaved says why the store does not have the run's end, and maybe not its last events; nil if it
+	// has them. It changes neither the status nor the answer. The session's next run stores them, or says
+	// in its run.started why it can't.
+	Unsaved *Error `json:"unsaved,omitempty"`
 	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Verify counts the checks; nil if the agent has none.

@@ -143,7 +143,7 @@ func (p *player) step(in Input) {
 			p.estimates[c.Call] = c.Estimate
 		}
 	}
-	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next))
+	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next)+unsavedText(next))
 }
 
 // exported is a state as an export has it: it went over the wire, and all of its

@@ -23,6 +23,14 @@ func waitText(s State) string {
 	return fmt.Sprintf(", %s %s %v", s.Status(), v.ID, s.WaitsFor())
 }
 
+// unsavedText says that the store does not have the run's end, and the fault's code.
+func unsavedText(s State) string {
+	if o := s.End.Outcome; o != nil && o.Unsaved != nil {
+		return fmt.Sprintf(", %s and not stored (%s)", o.Status, o.Unsaved.Code)
+	}
+	return ""
+}
+
 // awaited is what the event of a suspension tells of what the run waits for.
 func awaited(v *agent.Suspension) (text string) {
 	if v.Reason != "" {

@@ -98,6 +98,9 @@ func outcomeSize(o *agent.Outcome) int {
 	if o.Handoff != nil {
 		n += len(o.Handoff.Summary)
 	}
+	if o.Unsaved != nil {
+		n += len(o.Unsaved.Message)
+	}
 	if w := o.Workspace; w != nil {
 		n += len(w.Branch) + len(w.Error)
 		for _, path := range w.Paths {

@@ -311,49 +311,6 @@ func (t *Printer) Flush() {
 // Waiting reports whether Flush would show something.
 func (t *Printer) Waiting() bool { return len(t.settled) > 0 }
 
-// End shows how the run ended, and its answer if that was not shown yet.
-func (t *Printer) End(o *agent.Outcome) {
-	t.Flush()
-	t.endText()
-	if o.Text != "" && o.Text != t.reply {
-		t.print(o.Text)
-		t.endText()
-		for _, line := range Citations(o.Text, o.Citations, 0) {
-			t.note("%s", untrusted.Block(line))
-		}
-	}
-	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
-		t.line("%s", untrusted.Margin(Output(o.Output)))
-	}
-	t.artifacts(o)
-	if n := len(o.Unread); n > 0 {
-		t.note("%s came too late for the model, from event %d on; the session's next run reads what was said", Count(n, "message"), o.Unread[0])
-	}
-	mark := t.style.bad
-	if o.OK() {
-		mark = t.style.good
-	}
-	t.line("%s%s%s", mark, Summary(o), t.style.off)
-}
-
-// maxListed is how many artifacts are listed at a run's end.
-const maxListed = 20
-
-// artifacts names the last versions of the artifacts that a run knows at its end.
-func (t *Printer) artifacts(o *agent.Outcome) {
-	for i := range min(len(o.Artifacts), maxListed) {
-		a := &o.Artifacts[i]
-		where := ""
-		if a.Session != o.Session {
-			where = " of session " + untrusted.Name(a.Session)
-		}
-		t.note("artifact %s%s", Artifact(a), where)
-	}
-	if len(o.Artifacts) > maxListed || o.ArtifactsLeft > 0 {
-		t.note("and more artifacts: see fermata artifacts %s; those of sub-agents are in their sessions", untrusted.Name(o.Session))
-	}
-}
-
 // Note shows a remark of ours.
 func (t *Printer) Note(format string, args ...any) { t.note(format, args...) }
 

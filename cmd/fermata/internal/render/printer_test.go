@@ -141,6 +141,8 @@ func TestEnd(t *testing.T) {
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, failed))
 	failed.Unread = []int64{10, 11}
 	require.Equal(t, "2 messages came too late for the model, from event 10 on; the session's next run reads what was said", strings.Split(told(render.Options{}, failed), "\n")[0])
+	unsaved := &agent.Outcome{Status: agent.StatusCompleted, Unsaved: agent.Errorf(agent.CodeDenied, "the bucket\nis locked")}
+	require.Equal(t, "the run's end is not stored: [denied] the bucket is locked; the session's next run stores it, or says why it can't\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(render.Options{}, unsaved))
 }
 
 // The list of events says how far a model says it is.

@@ -246,6 +246,10 @@ func (p *player) input(verb, rest string) Input {
 		}}
 	case "terminated": // the workflow was terminated
 		return Terminated{Reason: agent.ReasonTerminated}
+	case "instructions":
+		return Refreshed{Instructions: rest}
+	case "no-instructions":
+		return Refreshed{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":

@@ -176,6 +176,8 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s: %s", e.Lesson.Kind, oneLine(e.Lesson.Text))
 	case e.Moved != nil:
 		return fmt.Sprintf(" from %d to %d: %s", e.Moved.From, e.Moved.To, e.Moved.Reason)
+	case e.Instructions != nil:
+		return fmt.Sprintf(" %q by %s", e.Instructions.Text, e.Instructions.By)
 	case e.Extended != "":
 		return " " + string(e.Extended)
 	}
@@ -349,6 +351,8 @@ func effectText(e Effect) string {
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
 		return "open " + e.Agent
+	case Refresh:
+		return "fetch the instructions of " + e.Agent
 	case Locate:
 		text := "locate"
 		if e.From != nil {

@@ -30,6 +30,8 @@ func weight(e agent.Event) int {
 		n += len(e.Skill.Instructions)
 	case e.ToolsChange != nil:
 		n += weightOf(e.ToolsChange.Tools)
+	case e.Instructions != nil:
+		n += len(e.Instructions.Text)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
 	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "" && e.Check.Status != "": // without a call it is the runtime's

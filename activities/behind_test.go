@@ -26,7 +26,25 @@ type past struct {
 	client.Client // nil: nothing else is asked
 	status        map[string]enums.WorkflowExecutionStatus
 	next          map[string]string // of those that were carried over
+	unsaved       map[string]bool   // those whose outcome says that the store does not have their end
 	down          bool
+}
+
+func (p *past) GetWorkflow(_ context.Context, _, execution string) client.WorkflowRun {
+	return &end{unsaved: p.unsaved[execution]}
+}
+
+// end is how an execution has ended.
+type end struct {
+	client.WorkflowRun // nil: nothing else is asked
+	unsaved            bool
+}
+
+func (e *end) Get(_ context.Context, out any) error {
+	if e.unsaved {
+		out.(*agent.Outcome).Unsaved = &agent.Error{Code: agent.CodeDenied}
+	}
+	return nil
 }
 
 func (p *past) DescribeWorkflowExecution(_ context.Context, _, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -67,12 +85,13 @@ const (
 	carried    = enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 )
 
-// What was ended from outside is found among the runs that have started, in the execution
+// What was ended from outside, and what could not store its end, is found among the runs that have started, in the execution
 // that it was carried over into, the latest first.
 func TestWhatWasCutOffIsFound(t *testing.T) {
 	p := &past{
-		status: map[string]enums.WorkflowExecutionStatus{"a": terminated, "b": completed, "c": carried, "c2": carried, "c3": timedOut, "d": running, "r": carried, "r2": terminated, "e": carried, "e2": completed},
-		next:   map[string]string{"c": "c2", "c2": "c3", "r": "r2", "e": "e2"},
+		status:  map[string]enums.WorkflowExecutionStatus{"a": terminated, "b": completed, "c": carried, "c2": carried, "c3": timedOut, "d": running, "r": carried, "r2": terminated, "e": carried, "e2": completed, "u": completed, "v": carried, "v2": completed},
+		next:    map[string]string{"c": "c2", "c2": "c3", "r": "r2", "e": "e2", "v": "v2"},
+		unsaved: map[string]bool{"u": true, "v2": true},
 	}
 	for name, c := range map[string]struct {
 		head store.Head
@@ -82,6 +101,8 @@ func TestWhatWasCutOffIsFound(t *testing.T) {
 		"a session's first run":            {},
 		"claims, the latest first":         {head: store.Head{Claims: []string{"a", "b", "c", "d"}}, want: []string{"c3", "a"}},
 		"claims that Temporal has lost":    {head: store.Head{Claims: []string{"x", "a"}}, want: []string{"a"}},
+		"a claim whose end is not stored":  {head: store.Head{Claims: []string{"a", "u", "b"}}, want: []string{"u", "a"}},
+		"the head's run, not stored":       {head: store.Head{Run: "v", Status: agent.StatusRunning}, want: []string{"v2"}},
 		"the head's own run":               {head: store.Head{Run: "r", Status: agent.StatusRunning}, want: []string{"r2"}},
 		"by the execution that wrote it":   {head: store.Head{Run: "r", Execution: "r2", Status: agent.StatusSuspended}, want: []string{"r2"}},
 		"once, where it claims too":        {head: store.Head{Run: "r", Status: agent.StatusRunning, Claims: []string{"r"}}, want: []string{"r2"}},

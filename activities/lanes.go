@@ -75,6 +75,7 @@ func notBegun(ctx context.Context, e durable.NoSlot) error {
 // Register registers every activity, for the worker on the runs' task queue.
 func (d *Activities) Register(r durable.Registry) {
 	Open.Register(r, d.open)
+	Refresh.Register(r, d.refresh)
 	Claim.Register(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
 	Locate.Register(r, inLane(of[loop.LocateArgs](d.Slots[StoreLane]), d.locate))
 	Import.Register(r, inLane(of[loop.ImportArgs](d.Slots[StoreLane]), d.importRun))

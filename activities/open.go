@@ -28,6 +28,30 @@ var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
 // Claim claims the session's head if Open could not. It has as much time as any activity.
 var Claim = durable.Activity[OpenInput, Claimed]{Name: "fermata.claim"}
 
+// Refresh returns an agent's instructions, which this process knows, for a resume with refresh. It runs as a
+// local activity, like Open.
+var Refresh = durable.Activity[loop.RefreshArgs, RefreshResult]{Name: "fermata.refresh"}
+
+// RefreshResult is recorded, so that a later deploy does not change what the run got.
+type RefreshResult struct {
+	Instructions string `json:"instructions,omitempty"`
+}
+
+func (d *Activities) refresh(_ context.Context, in loop.RefreshArgs) (RefreshResult, error) {
+	a, err := d.agentOf(in.Agent)
+	return RefreshResult{a.Spec.Instructions}, err
+}
+
+// agentOf returns an agent of this build.
+func (d *Activities) agentOf(name string) (Agent, error) {
+	a, ok := d.Agents[name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(d.Agents))
+		return a, agent.Errorf(agent.CodeUnknownAgent, "agent %q is not in this worker's build; it has %s", name, strings.Join(known, ", ")).WithPath("agent")
+	}
+	return a, nil
+}
+
 // OpenWithin is the timeout of Open: a second more than it gives the store.
 const OpenWithin = localStoreTimeout + time.Second
 
@@ -81,10 +105,9 @@ type Claimed struct {
 const maxSpec = 1280 << 10
 
 func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
-	a, ok := d.Agents[in.Agent]
-	if !ok {
-		known := slices.Sorted(maps.Keys(d.Agents))
-		return out, agent.Errorf(agent.CodeUnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).WithPath("agent")
+	a, err := d.agentOf(in.Agent)
+	if err != nil {
+		return out, err
 	}
 	if check := d.FlowInputs[in.Agent]; check != nil && in.Input != "" {
 		if err := check(in.Input); err != nil {

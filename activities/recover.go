@@ -26,10 +26,10 @@ const maxClaims = 20
 // it has continued as new so often.
 const maxCarries = 100
 
-// terminatedRuns returns the executions of earlier runs of the session that were ended
-// from outside, the latest first. They could not store their last events. lost says why
-// the last events of the head's run are unavailable, if that run has not ended and
-// Temporal no longer has it.
+// terminatedRuns returns the executions of earlier runs of the session that could not store
+// their last events, the latest first: they were ended from outside, or the store refused
+// their end. lost says why the last events of the head's run are unavailable, if that run has
+// not ended and Temporal no longer has it.
 func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, session string) (list []string, lost string, err error) {
 	if d.Client == nil { // a test environment, which has one run
 		return nil, "", nil
@@ -47,7 +47,7 @@ func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, sessio
 	if head.Run == "" || head.Status.Ended() {
 		return list, "", nil
 	}
-	// A run that failed may have failed because it could not store its end.
+	// A failed run of the head always counts: its failure may not say that its end is not stored.
 	id, known, err := d.cutOff(ctx, session, cmp.Or(head.Execution, head.Run), enums.WORKFLOW_EXECUTION_STATUS_FAILED)
 	switch {
 	case err != nil:
@@ -60,19 +60,36 @@ func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, sessio
 	return list, lost, nil
 }
 
-// cutOff returns the last execution of the run that an execution belongs to, if it was
-// ended from outside. known reports whether Temporal has it. also lists further statuses
-// that count.
+// cutOff returns the last execution of the run that an execution belongs to, if that run was
+// ended from outside or could not store its end. known reports whether Temporal has it.
+// also lists further statuses that count.
 func (d *Activities) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
-	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 	last, status, err := d.lastOf(ctx, session, execution)
 	if last == "" || err != nil {
 		return "", false, err
 	}
-	if slices.Contains(outside, status) {
+	cut := slices.Contains(append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT), status)
+	if !cut && status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if cut, err = d.unsaved(ctx, session, last); err != nil {
+			return "", true, err
+		}
+	}
+	if cut {
 		return last, true, nil
 	}
 	return "", true, nil
+}
+
+// unsaved reports whether a closed execution says that the store does not have its end.
+func (d *Activities) unsaved(ctx context.Context, session, execution string) (bool, error) {
+	o := agent.Outcome{}
+	if err := d.Client.GetWorkflow(ctx, session, execution).Get(ctx, &o); err != nil {
+		if !ended(err) {
+			return false, durable.FromRPC(err)
+		}
+		o = durable.OutcomeOf(err)
+	}
+	return o.Unsaved != nil, nil
 }
 
 // lastOf returns the last execution of the run that an execution belongs to; empty if
@@ -134,8 +151,11 @@ func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store
 		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0 && state.Log.Head == head.Digest:
 			return head, "", "", nil
 		}
-		head, err = d.storeTail(ctx, in, execution, head, state)
-		return head, state.Run, "", err
+		stored, err := d.storeTail(ctx, in, execution, head, state)
+		if err != nil && !mayPass(err) && !errors.Is(err, agent.CodeStale) { // else the session could have no further run
+			return head, "", fmt.Sprintf("the last events of run %s can't be stored: %s", state.Run, err), nil
+		}
+		return stored, state.Run, "", err
 	}
 	return head, "", "", nil
 }

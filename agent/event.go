@@ -64,6 +64,8 @@ const (
 	EventCheckStarted     EventType = "check.started"     // a check of what the run has done begins
 	EventCheckDone        EventType = "check.done"        // a check has given its verdict, or was not finished
 	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
+
+	EventInstructionsChanged EventType = "instructions.changed" // a resume with refresh: the run has its agent's newest instructions
 )
 
 // Event is one line of a session's log. The log is the session: its messages, checkpoints
@@ -103,6 +105,8 @@ type Event struct {
 	Check    *CheckUpdate   `json:"check,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
+	// Instructions are the agent's new ones.
+	Instructions *InstructionsChange `json:"instructions,omitempty"`
 }
 
 // Delay says until when a run waits before it calls its model again, and why.
@@ -195,6 +199,8 @@ func (e Event) Size() int {
 		return frame + len(e.Started.Spec.Instructions) + toolsSize(e.Started.Spec.Toolset) + skillsSize(e.Started.Spec.Skillset)
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
+	case e.Instructions != nil:
+		return frame + len(e.Instructions.Text)
 	case e.Outcome != nil:
 		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts) + e.Outcome.Report.size()
 	case e.Artifact != nil:

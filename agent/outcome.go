@@ -40,6 +40,10 @@ type Outcome struct {
 	// session's next run reads them. A sub-agent's outcome has none.
 	Unread []UnreadMessage `json:"unread,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
+	// Unsaved says why the store does not have the run's end, and maybe not its last events; nil if it
+	// has them. It changes neither the status nor the answer. The session's next run stores them, or says
+	// in its run.started why it can't.
+	Unsaved *Error `json:"unsaved,omitempty"`
 	// AdaptiveBudget says how limits.adaptive moved; nil without it, and for sub-agents.
 	AdaptiveBudget *AdaptiveBudget `json:"adaptive_budget,omitempty"`
 	// Verify counts the checks; nil if the agent has none.

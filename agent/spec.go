@@ -177,6 +177,8 @@ type Spec struct {
 	// (package flow).
 	Flow    bool       `json:"flow,omitempty"`
 	Toolset []ToolSpec `json:"toolset,omitempty"`
+	// SourceInstructions is how many bytes at the end of Instructions are those of tool sources.
+	SourceInstructions int `json:"source_instructions,omitempty"`
 	// Skillset are the agent's skills, pinned by their digests.
 	Skillset []Skill `json:"skillset,omitempty"`
 	// InheritedReminders are those of the agents above. The log has them, with the Spec.

@@ -97,6 +97,8 @@ type HookResume struct {
 	// Files counts the files and other parts beside the message.
 	Files       int  `json:"files,omitempty"`
 	FromSummary bool `json:"from_summary,omitempty"`
+	// Refresh means that the run would go on with the agent's newest instructions.
+	Refresh bool `json:"refresh,omitempty"`
 }
 
 // SuspensionDenied says that a hook has denied a suspension, and the run went on.

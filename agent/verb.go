@@ -84,6 +84,9 @@ type ResumeCommand struct {
 	Parts []Part `json:"parts,omitempty"`
 	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool `json:"from_summary,omitempty"`
+	// Refresh lets the run go on with the instructions that the agent has now in the worker's build.
+	// Nothing else of the agent changes. False keeps those that the run has.
+	Refresh bool `json:"refresh,omitempty"`
 }
 
 // StopCommand ends the run with a handoff.

@@ -99,6 +99,8 @@ func (e Event) rest() any {
 		return e.Forked
 	case e.ToolsChange != nil:
 		return e.ToolsChange
+	case e.Instructions != nil:
+		return wireInstructions{e.Instructions.Digest, e.Instructions.By}
 	case e.Migrated != nil:
 		return e.Migrated
 	case e.Delay != nil:
@@ -111,6 +113,12 @@ func (e Event) rest() any {
 		return wireLimit{e.Extended}
 	}
 	return struct{}{}
+}
+
+// wireInstructions is a change of instructions without the text, which is the runtime's.
+type wireInstructions struct {
+	Digest string `json:"digest"`
+	By     string `json:"by,omitempty"`
 }
 
 // wireStarted is a start without the Spec, which is long. Readers need only the agent's

@@ -61,6 +61,9 @@ type ResumeOptions struct {
 	Files []FileInput
 	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool
+	// Refresh lets the run go on with the instructions that the agent has now in the worker's build;
+	// false keeps those that the run has. Nothing else of the agent changes.
+	Refresh bool
 	// By says who resumes. It is logged, and not authenticated.
 	By string
 	// Token proves who resumes. A policy that binds the verb needs it.
@@ -71,14 +74,16 @@ type ResumeOptions struct {
 // parked run. A run that waits for an answer keeps waiting. Errors are those of
 // [Run.Pause], and [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and
 // [agent.CodeHeldByParent]. If the agent has hooks before a resume, Resume returns when they have
-// decided: a refusal has [agent.CodeDenied], and the run stays suspended.
+// decided: a refusal has [agent.CodeDenied], and the run stays suspended. With Refresh it stays suspended,
+// too, if the worker's build lacks the agent ([agent.CodeUnknownAgent]); [agent.CodeInvalidInput] means that
+// the run is a flow.
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &ResumeOptions{})
 	files, err := r.client.PutFiles(ctx, r.Session, o.Files...)
 	if err != nil {
 		return agent.Ack{}, fmt.Errorf("resume refused: %w", err)
 	}
-	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, Parts: files, FromSummary: o.FromSummary})
+	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, Parts: files, FromSummary: o.FromSummary, Refresh: o.Refresh})
 }
 
 // StopOptions are optional; nil means all defaults.

@@ -80,7 +80,7 @@ func verbs() map[string]agent.Command {
 	return map[string]agent.Command{
 		"verb-pause":     agent.PauseCommand{CommandHeader: proved, Reason: "lunch"},
 		"verb-interrupt": agent.InterruptCommand{CommandHeader: order, Reason: "the client rings", Grace: agent.Duration(2 * time.Second)},
-		"verb-resume":    agent.ResumeCommand{CommandHeader: order, Suspension: "s-14", Message: "Go on with Rome.", FromSummary: true},
+		"verb-resume":    agent.ResumeCommand{CommandHeader: order, Suspension: "s-14", Message: "Go on with Rome.", FromSummary: true, Refresh: true},
 		"verb-stop":      agent.StopCommand{CommandHeader: order, Reason: "budget meeting", Deadline: agent.Duration(30 * time.Second)},
 		"verb-cancel":    agent.CancelCommand{CommandHeader: order, Reason: "wrong client"},
 		"verb-send":      agent.SendCommand{CommandHeader: order, Text: "Also look at trains.", Parts: []agent.Part{{Type: agent.PartText, Text: "And at ships."}}, Mode: agent.SendQueue},

@@ -34,7 +34,7 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	// Compared by what a reader sees: messages, state, artifacts, skills, notebook, suspension and definition.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) || !slices.Equal(artifacts(rest), artifacts(whole)) ||
 		!reflect.DeepEqual(skills(rest), skills(whole)) || !reflect.DeepEqual(notebook(rest), notebook(whole)) ||
-		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() || (&View{events: rest}).Suspended() != (&View{events: whole}).Suspended() {
+		!reflect.DeepEqual((&View{events: rest}).Spec(), (&View{events: whole}).Spec()) || (&View{events: rest}).Suspended() != (&View{events: whole}).Suspended() {
 		return nil, nil // the kept messages are in an order that events can't have
 	}
 	return k, base
@@ -75,7 +75,7 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 		// Only the last start: earlier runs' definitions are not known any more.
 		if e.Started != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Started != nil }) {
 			started := *e.Started
-			started.Spec = relisted(started.Spec, old[len(UpTo(old, e.Seq)):])
+			started.Spec = changedSpec(started.Spec, old[len(UpTo(old, e.Seq)):])
 			e.Started = &started
 			base = append(base, e)
 		}

@@ -22,16 +22,20 @@ func (v *View) Seq() int64 {
 func (v *View) Spec() *agent.Spec {
 	for i := len(v.events) - 1; i >= 0; i-- {
 		if s := v.events[i].Started; s != nil {
-			return relisted(s.Spec, v.events[i+1:])
+			return changedSpec(s.Spec, v.events[i+1:])
 		}
 	}
 	return nil
 }
 
-// relisted returns a spec with the later changes of its sources' tools applied.
-func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
+// changedSpec returns a spec with the later changes of its sources' tools and of its instructions applied.
+func changedSpec(spec *agent.Spec, since []agent.Event) *agent.Spec {
 	for i := range since {
 		if change := since[i].ToolsChange; change != nil && spec != nil {
+			now := change.ApplyTo(*spec)
+			spec = &now
+		}
+		if change := since[i].Instructions; change != nil && spec != nil {
 			now := change.ApplyTo(*spec)
 			spec = &now
 		}

@@ -24,6 +24,9 @@ func (c *cli) resumeCommand() *cobra.Command {
 that asks something continues with the answer instead (see fermata inbox). A run that
 is held by its parent's hold continues when the parent is resumed.
 
+A run keeps the agent that it began with. With --refresh, it gets the instructions that
+the agent has now in the worker's build, and keeps its tools, rules and limits.
+
 If a hook of the agent refuses the resume, the exit status is 6 and the run stays
 suspended.
 
@@ -31,7 +34,8 @@ With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata resume invoice-118
   fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
   fermata resume invoice-118 "Here it is" --file invoice.pdf
-  fermata resume invoice-118 --suspension s-2 --from-summary`,
+  fermata resume invoice-118 --suspension s-2 --from-summary
+  fermata resume invoice-118 --refresh`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil
@@ -60,6 +64,7 @@ With --wait, the exit status is that of fermata run.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Suspension, "suspension", "", "only if this suspension is open, such as s-2")
 	f.BoolVar(&o.FromSummary, "from-summary", false, "continue with a summary of the conversation")
+	f.BoolVar(&o.Refresh, "refresh", false, "continue with the agent's instructions in the worker's build")
 	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	fileFlag(cmd, &paths)
 	c.byFlag(cmd, &o.By)

@@ -94,6 +94,9 @@ func (th theme) due(p place) (all []string) {
 	if at := s.SuspensionHooks.Current; at != nil {
 		all = append(all, "judged "+at.Call+` {} {"verdict":"accept"}`)
 	}
+	if s.SuspensionHooks.fetching() {
+		all = append(all, "instructions be brief")
+	}
 	if s.Log.SealingSeq > 0 {
 		all = append(all, "sealed")
 	}
@@ -151,6 +154,9 @@ func (th theme) otherwise(p place) (all []string) {
 	}
 	if at := s.SuspensionHooks.Current; at != nil {
 		all = append(all, "judged "+at.Call+` {} {"verdict":"veto","text":"so"}`, "result "+at.Call+" failed no", "asks "+at.Call+" Which?", fmt.Sprintf("not-started %s s %d", at.Call, s.newest()))
+	}
+	if s.SuspensionHooks.fetching() {
+		all = append(all, "no-instructions unknown_agent")
 	}
 	if s.Log.SealingSeq > 0 {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
@@ -260,7 +266,7 @@ func orders(s State) []string {
 // verbs are what anybody may say: of each verb its few forms that matter.
 func verbs(s State) []string {
 	all := []string{
-		"pause {}", "interrupt {}", "resume {}", `resume {"from_summary":true,"message":"go"}`, `stop {"deadline":"20s"}`, "cancel {}",
+		"pause {}", "interrupt {}", "resume {}", `resume {"from_summary":true,"message":"go"}`, `resume {"refresh":true}`, `stop {"deadline":"20s"}`, "cancel {}",
 		`emit {"topic":"t"}`, `approve {"request":"q-0"}`,
 	}
 	if len(s.Messages.Pending) < 2 {

@@ -130,6 +130,11 @@ type OpenArgs struct {
 	Input string `json:"input,omitempty"`
 }
 
+// RefreshArgs are the arguments of the activity that returns an agent's instructions in this worker's build.
+type RefreshArgs struct {
+	Agent string `json:"agent"`
+}
+
 // ImportArgs are the arguments of the activity that reads the state of an exported run.
 type ImportArgs struct {
 	Session string `json:"session"`

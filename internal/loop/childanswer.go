@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/amount"
@@ -62,7 +63,8 @@ type childAnswer struct {
 	Text       string                   `json:"text,omitempty"`
 	Output     json.RawMessage          `json:"output,omitempty"`
 	Error      string                   `json:"error,omitempty"`
-	Reason     string                   `json:"reason,omitempty"` // for a flow
+	Unsaved    string                   `json:"unsaved,omitempty"` // why the child's end is not stored
+	Reason     string                   `json:"reason,omitempty"`  // for a flow
 	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
 	Tokens     int64                    `json:"tokens_used,omitempty"`
 	// Missing says which files the child gave back that are gone.
@@ -90,6 +92,9 @@ func childAnswerOf(o *agent.Outcome) childAnswer {
 	}
 	if err := o.Err(); err != nil {
 		e.Error = err.Error()
+	}
+	if o.Unsaved != nil {
+		e.Unsaved = fmt.Sprintf("%s: %s", o.Unsaved.Code, o.Unsaved.Message)
 	}
 	return e
 }
@@ -163,10 +168,13 @@ func boundedOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
 	b.By, b.Citations, b.Tools, b.ToolsMode, b.Checkpoint, b.Suspension, b.Error = "", nil, nil, "", "", nil, codeOnly(b.Error)
-	b.Workspace = shortWorkspace(o.Workspace)
+	b.Workspace, b.Unsaved = shortWorkspace(o.Workspace), codeOnly(o.Unsaved)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
+	}
+	if b.Unsaved != nil {
+		b.Unsaved.Message = fit(o.Unsaved.Message, maxWhy)
 	}
 	return &b
 }

@@ -20,6 +20,8 @@ type (
 	Import struct{ ImportArgs }
 	// List asks for [Listed].
 	List struct{ ListArgs }
+	// Refresh asks for [Refreshed].
+	Refresh struct{ RefreshArgs }
 	// MakeWorkspace asks for [WorkspaceMade], and EndWorkspace for [WorkspaceEnded].
 	MakeWorkspace struct{ MakeWorkspaceArgs }
 	EndWorkspace  struct{ EndWorkspaceArgs }
@@ -140,6 +142,7 @@ func (Open) effect()           {}
 func (Locate) effect()         {}
 func (Import) effect()         {}
 func (List) effect()           {}
+func (Refresh) effect()        {}
 func (MakeWorkspace) effect()  {}
 func (EndWorkspace) effect()   {}
 func (CallModel) effect()      {}

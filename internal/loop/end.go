@@ -52,23 +52,26 @@ func (e *End) endGrace() *Grace {
 // setOutcome sets the outcome.
 func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 
-// setFailure makes the outcome a failure, because the end could not be stored.
-func (e *End) setFailure(err *agent.Error) {
+// setUnsaved keeps why the end could not be stored. The end stays what it is.
+func (e *End) setUnsaved(err *agent.Error) {
 	o := *e.Outcome // a copy: the event in the tail points to the same Outcome
-	o.Status, o.Reason, o.By, o.Error, o.Checkpoint = agent.StatusFailed, string(err.Code), "", err, ""
+	fault := *err
+	fault.Session, fault.Run, fault.Status = o.Session, o.Run, o.Status
+	fault.Message, fault.Path, fault.Err, fault.Charges = fit(err.Message, maxReason), fit(err.Path, maxName), nil, nil
+	o.Unsaved, o.Checkpoint = &fault, "" // a fork would not find the checkpoint
 	e.Outcome = &o
 }
 
 // setUsage sets what the run, and the run with all runs below it, have used.
 func (e *End) setUsage(own, tree agent.Tally) {
-	o := *e.Outcome // a copy, as in setFailure
+	o := *e.Outcome // a copy, as in setUnsaved
 	o.Usage, o.Cost, o.Tree = own.Usage, own.Cost, tree
 	e.Outcome = &o
 }
 
 // setArtifacts sets the artifacts that the run knows.
 func (e *End) setArtifacts(list []agent.Artifact, left int) {
-	o := *e.Outcome // a copy, as in setFailure
+	o := *e.Outcome // a copy, as in setUnsaved
 	o.Artifacts, o.ArtifactsLeft = list, left
 	e.Outcome = &o
 }
@@ -78,7 +81,7 @@ func (e *End) setUnread(list []agent.UnreadMessage) { e.Outcome.Unread = list }
 
 // setWorkspace sets what became of the run's own workspace.
 func (e *End) setWorkspace(w agent.WorkspaceOutcome, seq int64) {
-	o := *e.Outcome // a copy, as in setFailure
+	o := *e.Outcome // a copy, as in setUnsaved
 	o.Workspace, o.Seq = &w, seq
 	e.Outcome = &o
 }

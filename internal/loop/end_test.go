@@ -24,8 +24,9 @@ func TestAnEndIsReached(t *testing.T) {
 	require.Nil(t, e.endGrace())
 	o := &agent.Outcome{Status: agent.StatusCompleted, Checkpoint: "cp-6"}
 	e.setOutcome(o)
-	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))
-	require.Equal(t, []agent.Status{agent.StatusCompleted, agent.StatusFailed}, []agent.Status{o.Status, e.Outcome.Status})
+	e.setUnsaved(agent.Errorf(agent.CodeStoreUnavailable, "no"))
+	require.Nil(t, o.Unsaved)
+	require.Equal(t, []any{agent.StatusCompleted, "no"}, []any{e.Outcome.Status, e.Outcome.Unsaved.Message})
 	require.Equal(t, []string{"cp-6", ""}, []string{o.Checkpoint, e.Outcome.Checkpoint}, "the store does not have the end")
 }
 
@@ -125,10 +126,10 @@ func TestAnOutcomeSaysWhoEndedTheRun(t *testing.T) {
 	require.Equal(t, []string{"cancel by ana"}, by(HandoffMade{}), "a child that the stop did not end in time")
 }
 
-// A parent keeps nothing of who ended a child, and an end that could not be stored was nobody's.
+// A parent keeps nothing of who ended a child. An end that could not be stored keeps who it was.
 func TestWhoEndedARunIsNotKept(t *testing.T) {
 	require.Empty(t, FetchedOutcome(&agent.Outcome{By: strings.Repeat("x", 1<<20)}).By)
 	e := End{Outcome: &agent.Outcome{Status: agent.StatusCancelled, By: "ana"}}
-	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))
-	require.Empty(t, e.Outcome.By)
+	e.setUnsaved(agent.Errorf(agent.CodeStoreUnavailable, "no"))
+	require.Equal(t, "ana", e.Outcome.By)
 }

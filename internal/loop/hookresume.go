@@ -6,11 +6,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// resumeByHooks carries out a resume, or keeps it until the hooks before a resume were asked. Whoever
+// resumeByHooks carries out a resume, or keeps it until the hooks before a resume were asked, and the newer
+// instructions that it names have come. Whoever
 // sent it gets the answer then. A run that does not rest yet has no hook to ask: the resume only
 // withdraws what would have suspended it.
 func (s *step) resumeByHooks(o agent.ResumeCommand, in CommandReceived) error {
-	if len(s.hooksAt(agent.PointBeforeResume)) == 0 || !s.Suspensions.atRest() {
+	hooks := len(s.hooksAt(agent.PointBeforeResume))
+	switch {
+	case o.Refresh:
+		if err := s.mayRefresh(); err != nil {
+			return err
+		}
+	case hooks == 0 && s.SuspensionHooks.Resume == nil || !s.Suspensions.atRest():
 		return s.resume(o)
 	}
 	if p := s.SuspensionHooks.Resume; p != nil {
@@ -19,7 +26,7 @@ func (s *step) resumeByHooks(o agent.ResumeCommand, in CommandReceived) error {
 			s.answerLater(in)
 			return nil
 		}
-		return s.refuseAs(agent.CodeStale, "", "another resume waits for the hooks before a resume; look again when they have decided")
+		return s.refuseAs(agent.CodeStale, "", "another resume waits for hooks or for instructions; look again when it is decided")
 	}
 	// What would be refused anyway is refused at once, and no hook is asked.
 	trial := newStep(s.State, s.Moment)
@@ -29,6 +36,9 @@ func (s *step) resumeByHooks(o agent.ResumeCommand, in CommandReceived) error {
 	o.Token = "" // it was checked, and the state is shown
 	s.SuspensionHooks.keepResume(PendingResume{Command: o, ID: in.ID, Digest: s.verbDigest, Signal: s.bySignal, Token: s.answerLater(in)})
 	s.withdrawSuspended() // something will be in flight
+	if hooks == 0 {
+		s.fetchInstructions()
+	}
 	return nil
 }
 
@@ -46,13 +56,18 @@ func (s *step) resumeJudged(k agent.Check, v agent.Verdict) {
 	case v.Decision == agent.DecisionVeto:
 		s.refuseResume(s.SuspensionHooks.takeResume(), s.refuseAs(agent.CodeDenied, "", "the hook %s did not allow it: %s", k.Name, hookReason(k, v)))
 	case s.SuspensionHooks.allowResume(v.Text, len(s.hooksAt(agent.PointBeforeResume))):
-		s.resumeAllowed()
+		if s.SuspensionHooks.Resume.Command.Refresh {
+			s.fetchInstructions()
+			return
+		}
+		s.resumeAllowed(nil)
 	}
 }
 
 // resumeAllowed carries out the resume that all hooks have allowed. It is checked once more: other
-// things have come meanwhile, and a hook may have changed its words.
-func (s *step) resumeAllowed() {
+// things have come meanwhile, and a hook may have changed its words. fresh are the agent's newest
+// instructions; nil keeps those that the run has.
+func (s *step) resumeAllowed(fresh *agent.InstructionsChange) {
 	p := s.SuspensionHooks.takeResume()
 	s.verb, s.verbID, s.verbDigest, s.verbEffect = agent.VerbResume, p.ID, p.Digest, agent.EffectAccepted
 	if !p.Signal {
@@ -64,9 +79,12 @@ func (s *step) resumeAllowed() {
 			s.Verbs.releaseToken(p.Token.Nonce)
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		s.verb = ""
 		s.refuseResume(p, asError(err))
+	case fresh != nil:
+		s.record(agent.Event{Type: agent.EventInstructionsChanged, Instructions: fresh})
 	}
 }
 
@@ -79,9 +97,9 @@ func (s *step) withdrawResume() {
 	case s.End.Stopping != nil:
 		s.refuseResume(p, s.refuseAs(agent.CodeStale, "", "the run is being stopped"))
 	case !s.Suspensions.atRest():
-		s.refuseResume(p, s.refuseAs(agent.CodeNotSuspended, "", "the run went on by itself while a hook was asked; it is %s", s.Status()))
+		s.refuseResume(p, s.refuseAs(agent.CodeNotSuspended, "", "the run went on by itself while the resume waited; it is %s", s.Status()))
 	default:
-		s.refuseResume(p, s.refuseAs(agent.CodeStale, "", "the run was held again while a hook was asked"))
+		s.refuseResume(p, s.refuseAs(agent.CodeStale, "", "the run was held again while the resume waited"))
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *step) nextHook() (p agent.CheckPoint, index int, ok bool) {
 		return agent.PointBeforeSuspension, w.Allowed, true
 	case active && s.mustTellSuspension() && s.stored():
 		return agent.PointAfterSuspension, w.Told, true
-	case h.Resume != nil && s.isAtRest():
+	case h.Resume != nil && s.isAtRest() && h.Resume.Next < len(s.hooksAt(agent.PointBeforeResume)):
 		return agent.PointBeforeResume, h.Resume.Next, true
 	}
 	return "", 0, false
@@ -104,7 +104,7 @@ func (s *step) hookSubject(p agent.CheckPoint) json.RawMessage {
 	case p == agent.PointBeforeResume:
 		o := c.Command
 		sub.Suspension = s.hookSuspension()
-		sub.Resume = &agent.HookResume{By: o.By, Message: excerpt.Of(o.Message, maxHookText, len(o.Message)), Files: len(o.Parts), FromSummary: o.FromSummary, Cut: len(o.Message) > maxHookText}
+		sub.Resume = &agent.HookResume{By: o.By, Message: excerpt.Of(o.Message, maxHookText, len(o.Message)), Files: len(o.Parts), FromSummary: o.FromSummary, Refresh: o.Refresh, Cut: len(o.Message) > maxHookText}
 	default:
 		sub.Suspension = s.hookSuspension()
 	}

@@ -132,6 +132,11 @@ type (
 		Left []agent.ToolsChange
 		Err  *agent.Error
 	}
+	// Refreshed has the agent's newest instructions, or says why there are none (Err).
+	Refreshed struct {
+		Instructions string
+		Err          *agent.Error
+	}
 	// WorkspaceMade means that the run's own workspace is there, or says why not (Err).
 	WorkspaceMade struct{ Err *agent.Error }
 	// WorkspaceEnded says what became of it.
@@ -277,6 +282,7 @@ func (Opened) input()          {}
 func (Located) input()         {}
 func (Imported) input()        {}
 func (Listed) input()          {}
+func (Refreshed) input()       {}
 func (WorkspaceMade) input()   {}
 func (WorkspaceEnded) input()  {}
 func (ModelReplied) input()    {}

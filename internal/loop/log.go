@@ -310,8 +310,9 @@ func (s *step) sealed(in Sealed) error {
 }
 
 // sealFailed takes the failure of a seal. If the store may come back, the seal is tried
-// again. Else, and if it has failed too often, the run fails: it must not report an end or a
-// suspension that the store does not have.
+// again. Else, and if it has failed too often, the run fails: it must not report a suspension that the
+// store does not have. If the run has ended already, its end stands, and the outcome says that it is not
+// stored.
 func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.cancelSeal()
 	// startSeal cleared it, and nothing was stored.
@@ -334,7 +335,7 @@ func (s *step) sealFailed(err *agent.Error) error {
 	case s.Phase != RunEnding:
 		s.fail(err)
 	default:
-		s.End.setFailure(s.withRun(err))
+		s.End.setUnsaved(err)
 		s.ended()
 	}
 	return nil

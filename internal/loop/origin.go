@@ -3,7 +3,6 @@ package loop
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -238,9 +237,7 @@ func (s *step) listed(in Listed) {
 	}
 	spec := *s.Spec
 	spec.Toolset = slices.Concat(spec.Toolset, in.Tools)
-	if in.Instructions != "" {
-		spec.Instructions = strings.TrimPrefix(spec.Instructions+"\n\n"+in.Instructions, "\n\n")
-	}
+	spec = spec.WithSources(in.Instructions)
 	s.Spec = &spec
 	s.beginRun(in.Left...)
 }

@@ -112,7 +112,7 @@ func drawVerb(t *rapid.T, s State) Input {
 	request := requestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
 	all := []agent.Command{
 		agent.AnswerCommand{Request: request, Text: "y"}, agent.ApproveCommand{Request: request, Always: true}, agent.RejectCommand{Request: request, Reason: "no"},
-		agent.SendCommand{Text: "x"}, agent.EmitCommand{Topic: "t"}, agent.ResumeCommand{FromSummary: true, Message: "go"}, agent.PauseCommand{}, agent.StopCommand{},
+		agent.SendCommand{Text: "x"}, agent.EmitCommand{Topic: "t"}, agent.ResumeCommand{FromSummary: true, Message: "go"}, agent.ResumeCommand{Refresh: true}, agent.PauseCommand{}, agent.StopCommand{},
 	}
 	id := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "id")
 	return CommandReceived{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id}

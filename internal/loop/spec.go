@@ -9,7 +9,7 @@ import (
 // withoutTexts returns a Spec without what only the model and activities read: instructions,
 // descriptions and schemas. The state keeps it so; the log has the whole Spec.
 func withoutTexts(s agent.Spec) agent.Spec {
-	s.Instructions, s.Description, s.ClientTools = "", "", nil
+	s.Instructions, s.SourceInstructions, s.Description, s.ClientTools = "", 0, "", nil
 	s.InheritedReminders, s.InheritedCeilings, s.Workspace = nil, nil, nil // Parent has them
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {

@@ -53,7 +53,8 @@ type State struct {
 	Late        Late        `json:"late,omitzero"`
 	Park        *Park       `json:"park,omitempty"` // nil while the run is not parked
 	Suspensions Suspensions `json:"suspensions"`
-	// SuspensionHooks is zero unless the Spec names hooks around suspensions.
+	// SuspensionHooks is zero unless the Spec names hooks around suspensions, or a resume waits for newer
+	// instructions.
 	SuspensionHooks SuspensionHooks `json:"suspension_hooks,omitzero"`
 
 	Parent   Parent   `json:"parent,omitzero"`

@@ -141,6 +141,14 @@ func (s *step) receive(in Input) error {
 	case ParentChecked:
 		return s.parentChecked(in)
 	}
+	return s.takeRest(in)
+}
+
+// takeRest takes the inputs of single features.
+func (s *step) takeRest(in Input) error {
+	if r, ok := in.(Refreshed); ok {
+		return s.refreshed(r)
+	}
 	return s.takeWorkspace(in)
 }
 

@@ -143,7 +143,7 @@ func (p *player) step(in Input) {
 			p.estimates[c.Call] = c.Estimate
 		}
 	}
-	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next))
+	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next)+unsavedText(next))
 }
 
 // exported is a state as an export has it: it went over the wire, and all of its
@@ -246,6 +246,10 @@ func (p *player) input(verb, rest string) Input {
 		}}
 	case "terminated": // the workflow was terminated
 		return Terminated{Reason: agent.ReasonTerminated}
+	case "instructions":
+		return Refreshed{Instructions: rest}
+	case "no-instructions":
+		return Refreshed{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":

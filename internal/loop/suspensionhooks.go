@@ -12,7 +12,7 @@ import (
 type SuspensionHooks struct {
 	// Current is the hook that works; nil if none does.
 	Current *CurrentCheck `json:"current,omitempty"`
-	// Resume is the resume that waits for its hooks; nil if none does.
+	// Resume is the resume that waits for its hooks, or for newer instructions; nil if none does.
 	Resume *PendingResume `json:"resume,omitempty"`
 	// Resumed is what the hooks after a resume are told; nil if all were.
 	Resumed *ToldResume `json:"resumed,omitempty"`
@@ -20,7 +20,8 @@ type SuspensionHooks struct {
 	Denied *agent.SuspensionDenied `json:"denied,omitempty"`
 }
 
-// PendingResume is a resume that waits for its hooks. It is carried out when all of them allow it.
+// PendingResume is a resume that waits for its hooks, or for newer instructions. It is carried out when all
+// of them allow it and the instructions are there.
 type PendingResume struct {
 	Command agent.ResumeCommand `json:"command"`
 	ID      string              `json:"id,omitempty"`
@@ -33,6 +34,8 @@ type PendingResume struct {
 	Size int `json:"size,omitempty"`
 	// Next is the index of the hook that is asked next.
 	Next int `json:"next,omitempty"`
+	// Fetching means that the agent's newest instructions were asked for, and have not come yet.
+	Fetching bool `json:"fetching,omitempty"`
 }
 
 // ToldResume is what the hooks after a resume are told.
@@ -105,6 +108,10 @@ func (h *SuspensionHooks) allowResume(message string, n int) (all bool) {
 	h.Resume.Next++
 	return h.Resume.Next >= n
 }
+
+// fetch lets the resume wait for newer instructions. fetching reports whether it does.
+func (h *SuspensionHooks) fetch()        { h.Resume.Fetching = true }
+func (h SuspensionHooks) fetching() bool { return h.Resume != nil && h.Resume.Fetching }
 
 // resumed lets hooks be told of a resume. told counts one that was, of n.
 func (h *SuspensionHooks) resumed(r ToldResume) { h.Resumed = &r }

@@ -23,6 +23,14 @@ func waitText(s State) string {
 	return fmt.Sprintf(", %s %s %v", s.Status(), v.ID, s.WaitsFor())
 }
 
+// unsavedText says that the store does not have the run's end, and the fault's code.
+func unsavedText(s State) string {
+	if o := s.End.Outcome; o != nil && o.Unsaved != nil {
+		return fmt.Sprintf(", %s and not stored (%s)", o.Status, o.Unsaved.Code)
+	}
+	return ""
+}
+
 // awaited is what the event of a suspension tells of what the run waits for.
 func awaited(v *agent.Suspension) (text string) {
 	if v.Reason != "" {
@@ -168,6 +176,8 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s: %s", e.Lesson.Kind, oneLine(e.Lesson.Text))
 	case e.Moved != nil:
 		return fmt.Sprintf(" from %d to %d: %s", e.Moved.From, e.Moved.To, e.Moved.Reason)
+	case e.Instructions != nil:
+		return fmt.Sprintf(" %q by %s", e.Instructions.Text, e.Instructions.By)
 	case e.Extended != "":
 		return " " + string(e.Extended)
 	}
@@ -341,6 +351,8 @@ func effectText(e Effect) string {
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
 		return "open " + e.Agent
+	case Refresh:
+		return "fetch the instructions of " + e.Agent
 	case Locate:
 		text := "locate"
 		if e.From != nil {

@@ -46,6 +46,7 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	switch {
 	case s.Phase == RunEnded:
 		v.Reason = s.End.Outcome.Reason
+		v.StoreError = s.End.Outcome.Unsaved
 	case s.End.Stopping != nil:
 		v.Reason = agent.ReasonStopping
 	}

@@ -30,6 +30,8 @@ func weight(e agent.Event) int {
 		n += len(e.Skill.Instructions)
 	case e.ToolsChange != nil:
 		n += weightOf(e.ToolsChange.Tools)
+	case e.Instructions != nil:
+		n += len(e.Instructions.Text)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
 	case e.Check != nil && e.Check.Verdict != nil && e.Check.Error == "" && e.Check.Status != "": // without a call it is the runtime's
@@ -97,6 +99,9 @@ func outcomeSize(o *agent.Outcome) int {
 	n := len(o.Text) + len(o.Output)
 	if o.Handoff != nil {
 		n += len(o.Handoff.Summary)
+	}
+	if o.Unsaved != nil {
+		n += len(o.Unsaved.Message)
 	}
 	if w := o.Workspace; w != nil {
 		n += len(w.Branch) + len(w.Error)

@@ -137,10 +137,8 @@ func (a *auditor) Event(s observe.RunEvent) error {
 	switch at := s.Event; at.Type {
 	case agent.EventRunStarted, agent.EventForked, agent.EventLimitExtended:
 		e.Outcome = string(at.Extended)
-	case agent.EventToolsChanged:
-		if r := at.ToolsChange; r != nil {
-			e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
-		}
+	case agent.EventToolsChanged, agent.EventInstructionsChanged:
+		setChange(&e, at)
 	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		if o := at.Outcome; o != nil {
 			if e.By = o.By; o.Error != nil {
@@ -189,6 +187,16 @@ func (a *auditor) Event(s observe.RunEvent) error {
 		return nil
 	}
 	return a.add(e)
+}
+
+// setChange sets what an event says of a change of what the run's agent is made of.
+func setChange(e *audit.Entry, at agent.Event) {
+	if r := at.ToolsChange; r != nil {
+		e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
+	}
+	if c := at.Instructions; c != nil {
+		e.What, e.By = c.Digest, c.By
+	}
 }
 
 // AuditRemedy says what to do about an audit that can't be written.

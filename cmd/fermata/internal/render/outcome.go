@@ -29,6 +29,9 @@ func (t *Printer) End(o *agent.Outcome) {
 			t.note("%s", untrusted.Block(unread(m)))
 		}
 	}
+	if e := o.Unsaved; e != nil {
+		t.note("the run's end is not stored: [%s] %s; the session's next run stores it, or says why it can't", e.Code, untrusted.Line(e.Message, 200))
+	}
 	mark := t.style.bad
 	if o.OK() {
 		mark = t.style.good

@@ -144,6 +144,8 @@ func TestEnd(t *testing.T) {
 		"2 messages came too late for the model; the session's next run reads what was said:",
 		"  ana (event 10): wait", "  somebody (event 11): not shown here; fermata events has it",
 	}, strings.Split(told(render.Options{}, failed), "\n")[:3])
+	unsaved := &agent.Outcome{Status: agent.StatusCompleted, Unsaved: agent.Errorf(agent.CodeDenied, "the bucket\nis locked")}
+	require.Equal(t, "the run's end is not stored: [denied] the bucket is locked; the session's next run stores it, or says why it can't\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(render.Options{}, unsaved))
 }
 
 // The list of events says how far a model says it is.

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// rescuer is the model of a lead and of its clerk. The clerk parks with the conditions. The lead waits for
+// the clerk, looks at what its owner does, and resumes the clerk when that has failed.
+func rescuer(conditions string) modelFunc {
+	return func(_ context.Context, r *model.Request) *model.Reply {
+		all := append([]string{""}, resultsIn(*r)...)
+		last := all[len(all)-1]
+		if r.Call.Agent == "clerk" {
+			if len(r.Messages) == 1 {
+				return callsTool(agent.AwaitResumptionTool, `{"reason":"the bank has to confirm","conditions":`+conditions+`}`)
+			}
+			heard := slices.ContainsFunc(r.Messages, func(m agent.Message) bool { return m.Text() == "the bank is closed" })
+			return saysText(fmt.Sprintf("heard: %t", heard))
+		}
+		switch {
+		case len(r.Messages) == 1:
+			return callsTool("subagent__clerk", `{"task":"pay it","background":true}`)
+		case strings.Contains(last, "heard:"):
+			return saysText("the clerk is done")
+		case strings.Contains(last, "the owner failed"):
+			return callsTool("subagent_resume", `{"child":"`+r.Call.Session+`/clerk-1","input":"the bank is closed"}`)
+		case strings.Contains(last, `"suspended"`) && !slices.ContainsFunc(all, func(text string) bool { return strings.HasSuffix(text, "was told to resume.") }):
+			return callsTool("ask_owner", `{}`)
+		case strings.Contains(last, "there is no such owner"):
+			return saysText(last)
+		}
+		return callsTool("subagent_wait", `{}`)
+	}
+}
+
+// The owner of a child's suspension fails: an event does not fit what the child waits for, or a hook
+// panics, which refuses a person's resume. The parent's model reads that its child is
+// suspended, resumes the child with its own tool, and the child completes its work (HL-99).
+func TestTheParentResumesAChildWhoseOwnerFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conditions string
+		hooks      agent.Hooks
+		owner      agent.Owner
+		fails      func(context.Context, *stage, *client.Run) error
+		code       agent.Code
+	}{
+		"an event that does not fit": {
+			conditions: `{"event":{"topic":"bank.confirmed","match":{"type":"object","required":["order"]}}}`, owner: agent.OwnerRuntime, code: agent.CodeStale,
+			fails: func(ctx context.Context, s *stage, clerk *client.Run) error {
+				_, err := s.Emit(ctx, "bank.confirmed", map[string]any{}, &client.EmitOptions{Session: clerk.Session})
+				return err
+			},
+		},
+		"a hook that panics": {
+			conditions: `{}`, hooks: agent.Hooks{BeforeResume: oneHook("gate")}, owner: agent.OwnerOperator, code: agent.CodeDenied,
+			fails: func(ctx context.Context, _ *stage, clerk *client.Run) error {
+				_, err := clerk.Resume(ctx, &client.ResumeOptions{By: "ana"})
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := on(t, shared(t))
+			t.Cleanup(func() { s.replay(t) })
+			gate := hook("gate", func(agent.SuspensionHook) (agent.Verdict, error) { panic("the gate is broken") })
+			askOwner := tool.New("ask_owner", "asks the owner", func(ctx context.Context, call *tool.Call, _ struct{}) (string, error) {
+				clerk := s.here(t, call.Session+"/clerk-1")
+				w, err := clerk.Suspension(ctx)
+				if err != nil || w == nil || w.Owner != c.owner {
+					return "there is no such owner", err
+				}
+				if err = c.fails(ctx, s, clerk); agent.CodeOf(err) != c.code {
+					return "there is no such owner: it has done it", err
+				}
+				return "the owner failed: " + err.Error(), nil
+			}, nil)
+			s.worker = s.staff(t, rescuer(c.conditions), []tool.Tool{gate, askOwner},
+				agent.Definition{Name: "tester", Lifecycle: true, Tools: []string{"ask_owner"}, Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}}},
+				agent.Definition{Name: "clerk", Tools: []string{agent.AwaitResumptionTool}, Hooks: c.hooks})
+			run, out := s.run(t, "go", nil)
+			require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+			require.Equal(t, "the clerk is done", out.Text)
+			clerk := s.here(t, run.Session+"/clerk-1")
+			did := s.rest(t, clerk)
+			require.Equal(t, agent.StatusCompleted, did.Status, "%+v", did.Error)
+			require.Contains(t, did.Text, "heard: true")
+			require.Equal(t, agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorParent, By: "agent:" + run.Session, Mode: agent.ResumedMessage}, s.resumed(t, clerk.Session))
+		})
+	}
+}
+
+// resumed returns how the first suspension in a session's log has ended.
+func (s *stage) resumed(t *testing.T, session string) agent.Resumed {
+	t.Helper()
+	head, err := s.log().Head(t.Context(), session)
+	require.NoError(t, err)
+	view, err := s.log().View(t.Context(), head.Digest)
+	require.NoError(t, err)
+	for _, e := range view.Events() {
+		if e.Resumed != nil {
+			r := *e.Resumed
+			r.Checkpoint, r.Turn = "", 0
+			return r
+		}
+	}
+	require.FailNow(t, "no run.resumed")
+	return agent.Resumed{}
+}

@@ -119,8 +119,8 @@ func paid() (b *book, looked, payed, failed string) {
 	return b, looked, payed, failed
 }
 
-// Checkpoints are places in the log, each of which is found by its name with its run, turn and counters
-// and has the state of then, and what is none is told so (HX-65, OA-96, OA-97).
+// A checkpoint is a place in the log. Its id finds it, with its run, turn, counters and state. Any other
+// id is refused (HX-65, OA-96, OA-97).
 func TestPoints(t *testing.T) {
 	b, looked, payed, failed := paid()
 	v := b.view()

@@ -121,7 +121,7 @@ func (d *Activities) forkAt(ctx context.Context, in loop.LocateArgs, head store.
 			return nil, 0, err
 		}
 	}
-	point, err := pointOf(view, head, *from)
+	point, err := pointOf(view, head, source, *from)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -179,11 +179,11 @@ func (d *Activities) adopt(ctx context.Context, in loop.LocateArgs, chunk string
 	return err
 }
 
-// pointOf returns the checkpoint that from names. A retry is refused unless it names the
+// pointOf returns the checkpoint of a session that from names. A retry is refused unless it names the
 // session's last run, and that run has failed.
-func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Checkpoint, error) {
+func pointOf(view *store.View, head store.Head, session string, from agent.StartFrom) (agent.Checkpoint, error) {
 	if from.Retry == "" {
-		return journal.Find(view, from.Checkpoint)
+		return journal.Find(view, session, from.Checkpoint)
 	}
 	switch {
 	case !wire.MatchesRunID(from.Retry, head.Run):
@@ -191,9 +191,9 @@ func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Che
 	case head.Status != agent.StatusFailed:
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeStale, "run %s has not failed, it is %s; fork it instead", head.Run, head.Status).WithPath("from.retry")
 	case from.Checkpoint == "":
-		return journal.Last(view, head.Run)
+		return journal.Last(view, session, head.Run)
 	}
-	return journal.Find(view, from.Checkpoint)
+	return journal.Find(view, session, from.Checkpoint)
 }
 
 // otherSession returns another session's log, with what its live run has not stored yet.

@@ -90,7 +90,7 @@ func (l *liveRun) forked(t *testing.T, stored remembered.Counters, lost int) (Lo
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	acts.Register(env)
-	in := loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
+	in := loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live", Checkpoint: agent.CheckpointID("live", 4)}, Fence: agent.Fence{Chain: 2, N: 2}}
 	for range lost {
 		_, err = env.ExecuteActivity(Locate.Name, in)
 		require.NoError(t, err)

@@ -73,9 +73,12 @@ type Start struct {
 	// Park makes the run wait before its first turn until the conditions are met.
 	Park *Conditions `json:"park,omitempty"`
 	// Import makes the run continue one that was suspended in another cluster. It names a
-	// signed export in the store. Only an import sets it, together with agent, by and
-	// meta alone.
+	// signed export in the store. Only an import sets it, together with agent, answers, by
+	// and meta alone.
 	Import string `json:"import,omitempty"`
+	// Answers decide requests of the imported run, all or none, before it does anything
+	// else. They have neither tokens nor files. Only beside Import.
+	Answers []AnswerTo `json:"answers,omitempty"`
 	// After is the id of the session's previous run, as Temporal knew it at the start;
 	// empty if it knew none. The client sets it. If it is set and the store has nothing
 	// about the session, the run fails instead of beginning with an empty conversation.

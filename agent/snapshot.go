@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,18 +26,58 @@ type TurnSnapshot struct {
 }
 
 // CheckpointID returns the id of the checkpoint after an event of a session's log
-// (docs/wire.md §2). It is unique over the session's life.
-func CheckpointID(seq int64) string { return fmt.Sprintf("cp-%d", seq) }
+// (docs/wire.md §2). It is unique over the session's life. The last six digits are the beginning of
+// the SHA-256 of the session's id, so another session refuses the checkpoint. The beginning of
+// every session is cp-0.
+func CheckpointID(session string, seq int64) string {
+	if seq == 0 {
+		return "cp-0"
+	}
+	sum := sha256.Sum256([]byte(session))
+	return fmt.Sprintf("cp-%d-%x", seq, sum[:checkpointBytes])
+}
 
-// CheckpointSeq returns the number of the event that a checkpoint follows. It returns a
-// [CodeInvalidInput] error if id is no checkpoint's.
-func CheckpointSeq(id string) (int64, error) {
-	digits, ok := strings.CutPrefix(id, "cp-")
-	seq, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || err != nil || seq < 0 || CheckpointID(seq) != id {
-		return 0, Errorf(CodeInvalidInput, "%q names no checkpoint; it looks like cp-118, see fermata checkpoints", id).WithPath("checkpoint")
+// checkpointBytes is how many bytes of the digest of a session's id a checkpoint's id has. They
+// detect a mistake, and prove nothing.
+const checkpointBytes = 3
+
+// CheckpointSeq returns the number of the event that a session's checkpoint follows. Errors are
+// [CodeInvalidInput] if id is no checkpoint's or has a number alone, and [CodeNotFound] if the
+// checkpoint is another session's.
+func CheckpointSeq(session, id string) (int64, error) {
+	seq, err := parseCheckpoint(id)
+	if err != nil || CheckpointID(session, seq) == id {
+		return seq, err
+	}
+	if strings.Count(id, "-") == 1 {
+		return 0, Errorf(CodeInvalidInput, "%s does not say whose checkpoint it is; that of session %s is %s", id, session, CheckpointID(session, seq)).WithPath("checkpoint")
+	}
+	return 0, Errorf(CodeNotFound, "%s is a checkpoint of another session, and not of %s; see fermata checkpoints %s", id, session, session).WithPath("checkpoint")
+}
+
+// checkpointForm also matches an id without its session, which logs of older builds have.
+var checkpointForm = regexp.MustCompile(`^cp-(?:0|([1-9][0-9]*)(?:-[0-9a-f]{6})?)$`)
+
+// parseCheckpoint returns the number in a checkpoint's id, whichever session it is of.
+func parseCheckpoint(id string) (seq int64, err error) {
+	match := checkpointForm.FindStringSubmatch(id)
+	if match != nil && match[1] != "" {
+		seq, err = strconv.ParseInt(match[1], 10, 64)
+	}
+	if match == nil || err != nil {
+		return 0, Errorf(CodeInvalidInput, "%q names no checkpoint; it looks like cp-118-3fa9c1, see fermata checkpoints", id).WithPath("checkpoint")
 	}
 	return seq, nil
+}
+
+// checkpointOf returns a recorded checkpoint's id as that of the session whose log has the record.
+// A fork's log begins with the events of another session.
+func checkpointOf(session, id string) string {
+	seq, err := parseCheckpoint(id)
+	if err != nil {
+		return id
+	}
+	return CheckpointID(session, seq)
 }
 
 // StartFrom makes a run begin at a checkpoint instead of the session's end. Later events
@@ -78,7 +120,7 @@ func (f StartFrom) Check() error {
 	case f.Checkpoint == "":
 		return nil
 	}
-	_, err := CheckpointSeq(f.Checkpoint)
+	_, err := parseCheckpoint(f.Checkpoint)
 	return err
 }
 
@@ -117,7 +159,7 @@ func (f Forked) Redoes(path string) bool {
 
 // At returns the number of the last event before the run that the run knows.
 func (f Forked) At() int64 {
-	seq, err := CheckpointSeq(f.Checkpoint)
+	seq, err := parseCheckpoint(f.Checkpoint)
 	if err != nil {
 		return 0 // the log only has checked ids
 	}

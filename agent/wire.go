@@ -36,7 +36,7 @@ type WireEvent struct {
 // Wire returns the event as readers get it, for the log of a session and a run. It
 // returns [CodeInternal] if JSON that the event holds is invalid.
 func (e Event) Wire(session, run string) (WireEvent, error) {
-	data, err := json.Marshal(e.data())
+	data, err := json.Marshal(e.data(session))
 	if err != nil {
 		return WireEvent{}, Errorf(CodeInternal, "event %d of session %s can't be written: %w", e.Seq, session, err)
 	}
@@ -48,8 +48,9 @@ func (e Event) Wire(session, run string) (WireEvent, error) {
 // Cursor returns the cursor after an event of a log.
 func Cursor(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// data returns the event's content in its wire form: an object, never nil.
-func (e Event) data() any {
+// data returns the event's content in its wire form, for the log of a session: an object, never
+// nil.
+func (e Event) data(session string) any {
 	switch {
 	case e.Started != nil:
 		return wireStart(*e.Started)
@@ -60,13 +61,17 @@ func (e Event) data() any {
 	case e.Call != nil:
 		return wireCall{*e.Call, e.Call.Status == CallOK}
 	case e.Snapshot != nil:
-		return wireCheckpoint{CheckpointID(e.Seq), *e.Snapshot}
+		return wireCheckpoint{CheckpointID(session, e.Seq), *e.Snapshot}
 	case e.Outcome != nil:
 		return e.Outcome
 	case e.Suspension != nil:
-		return e.Suspension
+		own := *e.Suspension
+		own.Checkpoint = checkpointOf(session, own.Checkpoint)
+		return own
 	case e.Resumed != nil:
-		return e.Resumed
+		own := *e.Resumed
+		own.Checkpoint = checkpointOf(session, own.Checkpoint)
+		return own
 	case e.Hold != nil:
 		return e.Hold
 	case e.Request != nil:

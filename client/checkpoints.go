@@ -54,7 +54,7 @@ func (c *Client) Checkpoints(ctx context.Context, session string, o *Checkpoints
 	if err != nil {
 		return CheckpointPage{}, err
 	}
-	all := journal.Checkpoints(view)
+	all := journal.Checkpoints(view, session)
 	if o.Run != "" {
 		run, err := journal.Run(view.Events(), o.Run)
 		if err != nil {
@@ -90,12 +90,12 @@ func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Chec
 
 func find(view *store.View, session, id string) (agent.Checkpoint, error) {
 	if id == "" {
-		if all := journal.Checkpoints(view); len(all) > 0 {
+		if all := journal.Checkpoints(view, session); len(all) > 0 {
 			return journal.Fill(view, all[len(all)-1]), nil
 		}
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "session %s has no checkpoint yet", session)
 	}
-	p, err := journal.Find(view, id)
+	p, err := journal.Find(view, session, id)
 	if err != nil {
 		return p, fmt.Errorf("looking in session %s: %w", session, err)
 	}

@@ -182,9 +182,15 @@ func ExampleRun_Interrupt() {
 		return
 	}
 	fmt.Println("held:", rest.Suspension.Holds[0].Reason)
-	if _, err := run.Resume(ctx, &client.ResumeOptions{Message: "The customer prefers a voucher."}); err != nil {
+	resumed, err := run.Resume(ctx, &client.ResumeOptions{Message: "The customer prefers a voucher."})
+	if err != nil {
 		log.Fatal(err)
 	}
+	rest, err = resumed.Wait(ctx) // what the resume leads to
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(rest.Status)
 }
 
 // A stop ends a run and all runs below it with a handoff, which the next run gets.

@@ -17,9 +17,9 @@ import (
 
 // ForkOptions says how a new run begins; nil means all defaults.
 type ForkOptions struct {
-	// Checkpoint is the id of the checkpoint. Empty means the newest one for a fork. For
-	// a retry it means the last one from which the failed run can continue. Start means
-	// the run's own beginning instead.
+	// Checkpoint is the id of one of the session's own checkpoints. Empty means the newest
+	// one for a fork. For a retry it means the last one from which the failed run can
+	// continue. Start means the run's own beginning instead.
 	Checkpoint string
 	Start      bool
 	// Text is a message for the model at the checkpoint. It is required if the model has
@@ -109,9 +109,9 @@ func (a *PreparedRun) Agent() string { return a.start.Agent }
 // The old run stays as it is.
 //
 // Errors are those of [Client.Transcript], and [agent.CodeNotFound] if the session does
-// not have the checkpoint. A live session can only be forked into a new one, else the
-// error is [agent.CodeBusy]. If the new session exists already, it is
-// [agent.CodeInvalidInput].
+// not have the checkpoint, for example because it is another session's. A live session
+// can only be forked into a new one, else the error is [agent.CodeBusy]. If the new
+// session exists already, it is [agent.CodeInvalidInput].
 func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
@@ -144,10 +144,10 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 func forkPoint(view *store.View, session string, o ForkOptions) (point agent.Checkpoint, replaced agent.Message, err error) {
 	point, err = find(view, session, o.Checkpoint)
 	if err == nil && o.Start {
-		point, err = journal.First(view, point.Run)
+		point, err = journal.First(view, session, point.Run)
 	}
 	if err == nil && o.Edit {
-		point, replaced, err = edited(view, point)
+		point, replaced, err = edited(view, session, point)
 	}
 	if err != nil {
 		return point, replaced, fmt.Errorf("forking session %s: %w", session, err)
@@ -157,11 +157,11 @@ func forkPoint(view *store.View, session string, o ForkOptions) (point agent.Che
 
 // edited returns the checkpoint at which a run with an edited message begins, and the message. A
 // flow's message is its input, which is replaced at any checkpoint.
-func edited(view *store.View, point agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
+func edited(view *store.View, session string, point agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
 	if at := view.UpTo(point.Seq()); journal.IsFlow(at) {
 		return point, journal.FlowInput(at), nil
 	}
-	return journal.BeforeLastMessage(view, point)
+	return journal.BeforeLastMessage(view, session, point)
 }
 
 // newSession returns the id of a session that does not exist yet: the given one, or a new
@@ -288,16 +288,16 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRe
 func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Checkpoint, replaced agent.Message, err error) {
 	switch {
 	case o.Start && o.Text != "": // Text replaces the run's own message
-		point, err = journal.Before(view, run)
+		point, err = journal.Before(view, session, run)
 	case o.Start:
-		point, err = journal.First(view, run)
+		point, err = journal.First(view, session, run)
 	case o.Checkpoint == "":
-		point, err = journal.Last(view, run)
+		point, err = journal.Last(view, session, run)
 	default:
 		point, err = find(view, session, o.Checkpoint)
 	}
 	if err == nil && o.Edit && !o.Start {
-		point, replaced, err = edited(view, point)
+		point, replaced, err = edited(view, session, point)
 	}
 	if err != nil {
 		return point, replaced, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)

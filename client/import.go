@@ -21,22 +21,30 @@ type ImportOptions struct {
 	// Keys verify the signature. The signer's key has to be among them; old keys may
 	// stay.
 	Keys signals.Keys
-	// By says who imports. It is logged, and not authenticated.
+	// By says who imports, and who gives the answers. It is logged, and not authenticated.
 	By string
+	// Answers decide open requests of the suspended run, all or none, as the first thing
+	// that happens to it here; nil answers none. A request that names approvers, or whose
+	// answer a policy binds, needs a token, which is made for the run here: answer it after
+	// the import. So does an answer with files.
+	Answers []agent.AnswerTo
 }
 
 // Import makes an exported session live in this namespace and store, once. A suspended
 // run becomes a new run with the same suspension and the same requests. Its deadlines
-// stay, and those that have passed decide at once. If the exported run had ended, only
-// the log is imported, and the session's next run continues from it.
+// stay, and those that have passed decide at once, unless Answers has decided before. If
+// the exported run had ended, only the log is imported, and the session's next run
+// continues from it.
 //
 // Import returns when a worker has taken over the run, or refused it. The following
 // refusals come in this order, before anything is changed: [agent.CodeNotSetUp] without
-// keys or a store, [agent.CodeInvalidInput] if the file is no export,
+// keys or a store, [agent.CodeInvalidInput] and [agent.CodeTooLarge] for an answer that is
+// blank, too long or malformed, [agent.CodeInvalidInput] if the file is no export,
 // [agent.CodeBadSignature], [agent.CodeIncompatible] for a newer version,
-// [agent.CodeExpired], [agent.CodeUsed] if it was imported into this store before,
-// [agent.CodeBusy] if the session has a live run here, and [agent.CodeStale] if it has
-// its own log here.
+// [agent.CodeExpired], the errors of [Client.AnswerAll] for an answer that does not fit
+// what the run waits for, [agent.CodeUsed] if the file was imported into this store
+// before, [agent.CodeBusy] if the session has a live run here, and [agent.CodeStale] if
+// it has its own log here.
 //
 // Later errors are those of the store and of a start. [agent.CodeUnknownAgent],
 // [agent.CodeUnknownModel] and [agent.CodeIncompatible] mean that the worker's build
@@ -52,26 +60,58 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o *ImportOption
 	if c.log == nil {
 		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "importing a session: %w", ErrNoStore)
 	}
+	answers, err := answersOf(o)
+	if err != nil {
+		return ExportInfo{}, fmt.Errorf("import refused: %w", err)
+	}
 	f, err := export.Read(file, o.Keys)
+	now := time.Now()
 	if err == nil {
-		err = f.Fresh(time.Now())
+		err = f.Fresh(now)
+	}
+	if err == nil {
+		err = f.CheckAnswers(now, answers)
 	}
 	if err != nil {
 		return ExportInfo{}, err
 	}
-	a := importRun{Client: c, file: f, by: o.By}
+	a := importRun{Client: c, file: f, by: o.By, answers: answers}
 	if err := a.run(ctx); err != nil {
 		return ExportInfo{}, fmt.Errorf("importing session %s: %w", f.Session, err)
 	}
 	return exported(f.Content, a.chunks), nil
 }
 
+// startFrame is more than what a start has beside its answers, in bytes.
+const startFrame = 1 << 10
+
+// answersOf returns the answers as the start of the run has them. An error is about the answers
+// alone: nothing is known yet of what they answer.
+func answersOf(o *ImportOptions) ([]agent.AnswerTo, error) {
+	if len(o.Answers) == 0 {
+		return nil, nil
+	}
+	order := agent.AnswersCommand{CommandHeader: agent.CommandHeader{By: o.By}, Answers: make([]agent.AnswerTo, len(o.Answers))}
+	for i, a := range o.Answers {
+		order.Answers[i], _ = about(a)
+	}
+	size, err := checkCommand(order)
+	if err == nil && size > agent.MaxPayload-startFrame {
+		err = agent.Errorf(agent.CodeTooLarge, "answers have %d bytes; at most %d come with an import", size, agent.MaxPayload-startFrame)
+	}
+	if err == nil {
+		err = signals.CheckImportAnswers(order.Answers)
+	}
+	return order.Answers, err
+}
+
 // importRun is one Import in progress.
 type importRun struct {
 	*Client
-	file   *export.File
-	by     string
-	chunks int
+	file    *export.File
+	by      string
+	answers []agent.AnswerTo
+	chunks  int
 }
 
 // put stores a chunk of the export. One without data is a file that was missing there. If it is here,
@@ -132,7 +172,7 @@ func (a *importRun) run(ctx context.Context) error {
 	if head.Import == "" {
 		return nil
 	}
-	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import}, nil)
+	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import, Answers: a.answers}, nil)
 	if errors.Is(err, agent.CodeBusy) {
 		err = a.usedError() // somebody else imported it at the same time
 	}

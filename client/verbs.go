@@ -70,20 +70,33 @@ type ResumeOptions struct {
 	Token string
 }
 
+// ResumedRun is a run that was resumed, as a new handle. Its [Run.Wait] ignores the suspension that
+// the resume ended, and what else was said through the handle that resumed it. That one stays good:
+// it reads the same run, and the contexts of its [Run.EndWith] still end it.
+type ResumedRun struct {
+	*Run
+	// Ack says what the resume did, such as [agent.EffectRunEnded] if the run ended first.
+	Ack agent.Ack
+}
+
 // Resume removes the run's own hold, which all runs below it inherit. It also wakes a
-// parked run. A run that waits for an answer keeps waiting. Errors are those of
-// [Run.Pause], and [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and
+// parked run. A run that waits for an answer keeps waiting. It returns a handle to go on
+// with. Errors are those of [Run.Pause], and [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and
 // [agent.CodeHeldByParent]. If the agent has hooks before a resume, Resume returns when they have
 // decided: a refusal has [agent.CodeDenied], and the run stays suspended. With Refresh it stays suspended,
 // too, if the worker's build lacks the agent ([agent.CodeUnknownAgent]); [agent.CodeInvalidInput] means that
 // the run is a flow.
-func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
+func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (*ResumedRun, error) {
 	o = cmp.Or(o, &ResumeOptions{})
 	files, err := r.client.PutFiles(ctx, r.Session, o.Files...)
 	if err != nil {
-		return agent.Ack{}, fmt.Errorf("resume refused: %w", err)
+		return nil, fmt.Errorf("resume refused: %w", err)
 	}
-	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, Parts: files, FromSummary: o.FromSummary, Refresh: o.Refresh})
+	ack, err := r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, Parts: files, FromSummary: o.FromSummary, Refresh: o.Refresh})
+	if err != nil {
+		return nil, err
+	}
+	return &ResumedRun{Run: r.client.RunOf(ack), Ack: ack}, nil
 }
 
 // StopOptions are optional; nil means all defaults.

@@ -49,7 +49,8 @@ func TestWhatIsSaid(t *testing.T) {
 		`{"run":"01a1","reason":"lunch"}`: func(ctx context.Context) (agent.Ack, error) { return r.Pause(ctx, "lunch", nil) },
 		`{"run":"01a1"}`:                  func(ctx context.Context) (agent.Ack, error) { return r.Interrupt(ctx, "", nil) },
 		`{"by":"ana","run":"01a1","suspension":"s-1","message":"go","from_summary":true}`: func(ctx context.Context) (agent.Ack, error) {
-			return r.Resume(ctx, &ResumeOptions{Suspension: "s-1", Message: "go", FromSummary: true, By: "ana"})
+			resumed, err := r.Resume(ctx, &ResumeOptions{Suspension: "s-1", Message: "go", FromSummary: true, By: "ana"})
+			return resumed.Ack, err
 		},
 		`{"run":"01a1","reason":"late","deadline":"1m"}`: func(ctx context.Context) (agent.Ack, error) {
 			return r.Stop(ctx, "late", &StopOptions{Deadline: time.Minute})

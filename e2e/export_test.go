@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -194,6 +195,85 @@ func TestExportAQuestionWithADeadline(t *testing.T) {
 			require.Equal(t, 1, results)
 		})
 	}
+}
+
+// An import brings the answer to what the run waits for: the run goes on with it at once, and once,
+// also if its deadline has passed on the way. An answer that does not fit is refused before anything
+// changes (PA-17).
+func TestImportWithAnAnswer(t *testing.T) {
+	t.Parallel()
+	def := agent.Definition{Tools: []string{agent.AskUserTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(2 * time.Second), Default: "nobody"}}
+	script := func() *testsuite.Script {
+		ask := call(agent.AskUserTool, map[string]any{"question": "Where to?", "choices": []string{"Rome", "Oslo"}})
+		return testsuite.NewScript(testsuite.Reply{Calls: ask}, testsuite.Reply{Text: "done"})
+	}
+	s := setup(t, def, script())
+	run := s.begin(t, "go", nil)
+	s.suspended(t, run)
+	file := s.export(t, run.Session, client.ExportOptions{})
+	s.ended(t, run) // the deadline has passed
+
+	there, asked := elsewhere(t), script()
+	there.work(t, def, asked)
+	bring := func(request string, choice int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := there.Import(ctx, bytes.NewReader(file), &client.ImportOptions{
+			Keys: exportKeys, By: "bo", Answers: []agent.AnswerTo{{Request: request, Answer: &agent.AnswerCommand{Choice: &choice}}},
+		})
+		return err
+	}
+	require.ErrorIs(t, bring("q-1", 7), agent.CodeInvalidInput)
+	require.ErrorIs(t, bring("q-9", 1), agent.CodeNotFound)
+	_, err := there.log().Store().Head(t.Context(), run.Session)
+	require.ErrorIs(t, err, agent.CodeNotFound, "nothing has changed")
+	require.NoError(t, bring("q-1", 1))
+	require.ErrorIs(t, bring("q-1", 0), agent.CodeUsed)
+
+	moved := there.here(t, run.Session)
+	o := there.rest(t, there.ended(t, moved))
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.ErrorIs(t, bring("q-1", 1), agent.CodeUsed)
+	require.Len(t, asked.Requests(), 1, "the turn before is not made again")
+	var answers []agent.Answered
+	for e, err := range there.Events(t.Context(), run.Session, nil) {
+		require.NoError(t, err)
+		require.NotEqual(t, agent.EventVerbRefused, e.Type)
+		require.NotEqual(t, agent.EventRequestExpired, e.Type)
+		if e.Type == agent.EventRequestAnswered {
+			answers = append(answers, *e.Answer)
+		}
+	}
+	require.Len(t, answers, 1)
+	require.Equal(t, []string{"q-1", "bo"}, []string{answers[0].Request, answers[0].By})
+	messages := asked.Requests()[0].Messages
+	result := messages[slices.IndexFunc(messages, func(m agent.Message) bool { return m.Role == agent.RoleTool })].Parts[0].Result
+	require.Equal(t, "Oslo", result.Text)
+}
+
+// An answer that comes with an import proves nobody: a request that names approvers refuses it, and is
+// decided after the import, with a token (PA-17).
+func TestAnImportProvesNobody(t *testing.T) {
+	t.Parallel()
+	paid := make(chan string, 9)
+	def, script, pay := payer(paid)
+	def.Rules[0].Approvers = []string{"ana"}
+	s := setup(t, def, script, pay, echo(nil))
+	run := s.begin(t, "Pay invoice 118", nil)
+	s.suspended(t, run)
+	file := s.export(t, run.Session, client.ExportOptions{})
+
+	there := elsewhere(t)
+	def, script, pay = payer(paid)
+	there.work(t, def, script, pay, echo(nil))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := there.Import(ctx, bytes.NewReader(file), &client.ImportOptions{Keys: exportKeys, By: "ana", Answers: []agent.AnswerTo{{Request: "q-1", Approve: &agent.ApproveCommand{}}}})
+	require.ErrorIs(t, err, agent.CodeDenied)
+	_, err = there.bring(t, file)
+	require.NoError(t, err)
+	require.Equal(t, "q-1", there.suspended(t, there.here(t, run.Session)).Requests[0].ID)
+	require.Empty(t, paid)
 }
 
 // ended waits for a run's end.

@@ -154,9 +154,9 @@ func TestAHookRefusesAResume(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the hook gate did not allow it: the bank is down")
 	require.Equal(t, was.ID, s.suspended(t, run).ID, "it stays suspended")
-	ack, err := run.Resume(t.Context(), &client.ResumeOptions{By: "bo", Message: "pay 500"})
+	resumed, err := run.Resume(t.Context(), &client.ResumeOptions{By: "bo", Message: "pay 500"})
 	require.NoError(t, err)
-	require.Equal(t, agent.StatusRunning, ack.Status)
+	require.Equal(t, agent.StatusRunning, resumed.Ack.Status)
 	o := s.rest(t, run)
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.EqualValues(t, 1, told.Load())
@@ -210,13 +210,13 @@ func TestAWorkerKilledInAHookBeforeAResume(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusSuspended, o.Status)
 	type answer struct {
-		ack agent.Ack
+		run *client.ResumedRun
 		err error
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		ack, err := run.Resume(ctx, &client.ResumeOptions{Message: "go on"})
-		answered <- answer{ack, err}
+		resumed, err := run.Resume(ctx, &client.ResumeOptions{Message: "go on"})
+		answered <- answer{resumed, err}
 	}()
 	<-ended
 	var asked atomic.Int64
@@ -226,7 +226,7 @@ func TestAWorkerKilledInAHookBeforeAResume(t *testing.T) {
 	t.Cleanup(w.Stop)
 	a := <-answered
 	require.NoError(t, a.err)
-	require.Equal(t, agent.EffectAccepted, a.ack.Effect)
+	require.Equal(t, agent.EffectAccepted, a.run.Ack.Effect)
 	out, err := run.Result(ctx)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%v", out.Err())

@@ -12,6 +12,49 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
+// A resume returns a new handle, which waits for what the resumed run comes to. The old handle still
+// reads the run (HX-34).
+func TestAResumeReturnsAHandle(t *testing.T) {
+	t.Parallel()
+	def := agent.Definition{Tools: []string{agent.AskUserTool}}
+	s := setup(t, def, testsuite.NewScript(
+		testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})},
+		testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "And when?"})}, testsuite.Reply{Text: "done"}))
+	old := s.begin(t, "go", nil)
+	asked := s.suspended(t, old).Requests[0]
+	s.say(t, old, agent.PauseCommand{Reason: "lunch"})
+	s.say(t, old, agent.AnswerCommand{Request: asked.ID, Text: "Rome"})
+	require.Equal(t, agent.SuspensionHeld, s.rest(t, old).Suspension.Kind)
+
+	resumed, err := old.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	require.NotSame(t, old, resumed.Run)
+	require.Equal(t, []any{old.Session, old.ID, agent.EffectAccepted}, []any{resumed.Session, resumed.ID, resumed.Ack.Effect})
+	rest, err := resumed.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.SuspensionInputRequired, rest.Suspension.Kind, "not the suspension that the resume ended")
+	st, err := old.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, rest.Suspension, st.Suspension)
+	ack, err := s.Answer(t.Context(), rest.Suspension.Requests[0], "in May", nil)
+	require.NoError(t, err)
+	out, err := s.RunOf(ack).Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	for _, r := range []*client.Run{old, resumed.Run} {
+		again, err := r.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, out, again)
+		st, err := r.Status(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusCompleted, st.Status)
+	}
+
+	refused, err := old.Resume(t.Context(), nil)
+	require.ErrorIs(t, err, agent.CodeClosed)
+	require.Nil(t, refused, "what was not resumed has no handle")
+}
+
 // A rest is an outcome of its own, which has what is needed to go on (OA-20,
 // OA-21, HA-14, HA-33, HA-137); who never saw the run goes on with it by its
 // session's name alone (OA-29, PA-78). Session and run are the same before and

@@ -172,7 +172,7 @@ func TestForkAFirstRun(t *testing.T) {
 
 // A fork in place goes on in the same session: the log tells of both, the model
 // knows of one, and going back to before the fork finds what it left (HX-26,
-// HX-28, HX-66, HX-71, OA-39, OA-97).
+// HX-66, HX-71, OA-39, OA-97).
 func TestForkInPlace(t *testing.T) {
 	t.Parallel()
 	l := &till{}
@@ -204,10 +204,93 @@ func TestForkInPlace(t *testing.T) {
 	edited, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Edit: true, Text: "pay nothing"})
 	require.NoError(t, err)
 	require.Equal(t, "cp-0", edited.ForkPlan.Checkpoint.ID, "the message is what the session began with")
-	_, err = s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: "cp-3"})
+	_, err = s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: agent.CheckpointID(run.Session, 3)})
 	require.ErrorIs(t, err, agent.CodeNotFound)
 	_, err = s.Fork(t.Context(), run.Session, nil)
 	require.ErrorIs(t, err, agent.CodeInvalidInput, "at the end the model has nothing to answer")
+}
+
+// A checkpoint of another session is refused, by the client and by the worker, before anything
+// changes. So is its number alone. A fork in a session of its own names its checkpoints anew (HX-28).
+func TestACheckpointOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	l := &till{}
+	replies := payments(2)
+	s := setup(t, agent.Definition{}, testsuite.NewScript(append(replies, replies...)...), l.tool())
+	mine, out := s.run(t, "pay two", &client.StartOptions{Limits: agent.Limits{Turns: 2}})
+	require.Equal(t, agent.CodeLimitTurns, out.Error.Code)
+	other, theirs := s.run(t, "pay two", nil)
+	require.Equal(t, agent.StatusCompleted, theirs.Status, "%+v", theirs.Error)
+	page, err := s.Checkpoints(t.Context(), other.Session, nil)
+	require.NoError(t, err)
+	foreign := page.Items[page.Total-2].ID
+	seq, err := agent.CheckpointSeq(other.Session, foreign)
+	require.NoError(t, err)
+	own := agent.CheckpointID(mine.Session, seq)
+	_, _, err = s.Checkpoint(t.Context(), mine.Session, own)
+	require.NoError(t, err, "this session has a checkpoint with the same number")
+	before, err := s.Runs(t.Context(), mine.Session)
+	require.NoError(t, err)
+
+	number := fmt.Sprintf("cp-%d", seq)
+	for id, want := range map[string]agent.Code{foreign: agent.CodeNotFound, theirs.Checkpoint: agent.CodeNotFound, number: agent.CodeInvalidInput} {
+		o := &client.ForkOptions{Checkpoint: id, Text: "go on"}
+		_, err := s.Fork(t.Context(), mine.Session, o)
+		require.ErrorIs(t, err, want)
+		_, err = s.Retry(t.Context(), mine.Session, o)
+		require.ErrorIs(t, err, want)
+		_, _, err = s.Checkpoint(t.Context(), mine.Session, id)
+		require.ErrorIs(t, err, want)
+		_, err = s.Diff(t.Context(), mine.Session, "cp-0", id)
+		require.ErrorIs(t, err, want)
+		_, err = s.Diff(t.Context(), mine.Session, id, own)
+		require.ErrorIs(t, err, want)
+		for _, from := range []agent.StartFrom{{Checkpoint: id}, {Checkpoint: id, Retry: mine.ID}} {
+			w, err := s.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: mine.Session, TaskQueue: s.queue}, signals.WorkflowType,
+				agent.Start{Agent: "tester", Input: agent.Input{Text: "go on"}, From: &from})
+			require.NoError(t, err)
+			o, err := s.here(t, w.GetID()).Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, o.Error.Code, "%+v", o.Error)
+		}
+	}
+	after, err := s.Runs(t.Context(), mine.Session)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	s.forksNameTheirOwn(t, other.Session, foreign)
+}
+
+// forksNameTheirOwn forks into a new session, where the checkpoint of the old one has another name.
+func (s *stage) forksNameTheirOwn(t *testing.T, session, id string) {
+	t.Helper()
+	anew, err := s.Fork(t.Context(), session, &client.ForkOptions{Checkpoint: id, NewSession: true, Text: "go on"})
+	require.NoError(t, err)
+	fork, err := anew.Start(t.Context())
+	require.NoError(t, err)
+	o, err := fork.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	_, _, err = s.Checkpoint(t.Context(), fork.Session, id)
+	require.ErrorIs(t, err, agent.CodeNotFound)
+	require.ErrorContains(t, err, "see fermata checkpoints "+fork.Session)
+	named := 0
+	for e, err := range s.Events(t.Context(), fork.Session, nil) {
+		require.NoError(t, err)
+		if e.Type != agent.EventTurnEnded {
+			continue
+		}
+		w, err := e.Wire(e.Session, e.Run)
+		require.NoError(t, err)
+		var data struct{ Checkpoint string }
+		require.NoError(t, json.Unmarshal(w.Data, &data))
+		p, _, err := s.Checkpoint(t.Context(), fork.Session, data.Checkpoint)
+		require.NoError(t, err)
+		require.Equal(t, []any{e.Run, e.Turn}, []any{p.Run, p.Turn})
+		named++
+	}
+	require.Greater(t, named, 2, "also those that the other session made")
+	_, err = s.Fork(t.Context(), fork.Session, &client.ForkOptions{Checkpoint: o.Checkpoint, Text: "go on"})
+	require.NoError(t, err)
 }
 
 // After each kind of failure a retry goes on where the run stood, with new limits,

@@ -56,7 +56,7 @@ func recorded() []agent.Event {
 	return slices.Concat(ends(), learned(), []agent.Event{
 		{Type: agent.EventRunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.EventRunSuspended, Suspension: suspension()},
-		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Mode: agent.ResumedMessage, Checkpoint: "cp-131", Turn: 12, Renewed: true}},
+		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Mode: agent.ResumedMessage, Checkpoint: "cp-131-95279a", Turn: 12, Renewed: true}},
 		{Type: agent.EventHoldAdded, Hold: hold}, {Type: agent.EventHoldRemoved, Hold: hold},
 		{Type: agent.EventTurnStarted}, {Type: agent.EventModelRetried}, {Type: agent.EventMessage, Message: &m},
 		{Type: agent.EventModelDelayed, Delay: &agent.Delay{Until: at.Add(10 * time.Minute), Error: &agent.Error{
@@ -74,7 +74,7 @@ func recorded() []agent.Event {
 		{Type: agent.EventChildStarted, Child: child(agent.StatusRunning)}, {Type: agent.EventChildSuspended, Child: child(agent.StatusSuspended)},
 		{Type: agent.EventChildResumed, Child: child(agent.StatusRunning)}, {Type: agent.EventChildEnded, Child: child(agent.StatusCompleted)},
 		{Type: agent.EventCompacted, Message: &summary, Compaction: &agent.Compaction{Strategy: agent.CompactionHybrid, Reason: agent.CompactedForWindow, KeepFirst: 1, KeepFrom: 90, Before: 180_000, After: 20_000}},
-		{Type: agent.EventForked, Forked: &agent.Forked{Session: "trip-41", Run: "01a0", Checkpoint: "cp-70", Retry: true}},
+		{Type: agent.EventForked, Forked: &agent.Forked{Session: "trip-41", Run: "01a0", Checkpoint: "cp-70-c17bac", Retry: true}},
 		{Type: agent.EventLimitExtended, Extended: agent.CodeLimitTurns},
 		{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: "wiki", Tools: []agent.ToolSpec{{Name: "wiki__find", Description: "Finds a page.", Input: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}}},
 		{Type: agent.EventInstructionsChanged, Instructions: &agent.InstructionsChange{Text: "Be kind.", Digest: strings.Repeat("0a", 32), By: "ana@acme.com"}},

@@ -31,7 +31,7 @@ func said() map[string]any {
 	}
 	completed := agent.Outcome{
 		V: 1, Type: "outcome", Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusCompleted, Reason: agent.ReasonDone, Text: "Rome",
-		Output: json.RawMessage(`{"city":"Rome"}`), Turns: 12, Usage: usage, Cost: 412_300, Tools: tools, ToolsMode: agent.ToolsNative, Started: at, Ended: at.Add(time.Minute), Checkpoint: "cp-140", Seq: 140,
+		Output: json.RawMessage(`{"city":"Rome"}`), Turns: 12, Usage: usage, Cost: 412_300, Tools: tools, ToolsMode: agent.ToolsNative, Started: at, Ended: at.Add(time.Minute), Checkpoint: "cp-140-95279a", Seq: 140,
 	}
 	failed := completed
 	failed.Status, failed.Reason, failed.Error, failed.Output = agent.StatusFailed, string(agent.CodeProviderError), failure, nil

@@ -36,7 +36,7 @@ func held() map[string]any {
 // suspension is that of a run which asks for an approval and is held besides.
 func suspension() *agent.Suspension {
 	return &agent.Suspension{
-		ID: "s-3", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorPolicy, Cause: "approval", Reason: "amount over 500", Turn: 4, Checkpoint: "cp-31", Since: at, Expires: at.Add(time.Hour),
+		ID: "s-3", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorPolicy, Cause: "approval", Reason: "amount over 500", Turn: 4, Checkpoint: "cp-31-95279a", Since: at, Expires: at.Add(time.Hour),
 		Requests: []agent.Request{approval()},
 		Holds:    []agent.Hold{{ID: "h-3", From: agent.HoldInherited, Session: "trip-42", Initiator: agent.InitiatorParent, Verb: agent.VerbInterrupt, By: "ana@acme.com", Reason: "the client rings", At: at}},
 	}

@@ -58,6 +58,9 @@ func checkStart(s agent.Start) error {
 	if s.Import != "" {
 		return checkImport(s)
 	}
+	if len(s.Answers) > 0 {
+		return agent.Errorf(agent.CodeInvalidInput, "answers can only come with import: a new run has asked nothing").WithPath("answers")
+	}
 	switch s.Carry {
 	case "", agent.CarryInherit, agent.CarryReset, agent.CarryCompact:
 	default:
@@ -140,7 +143,29 @@ func checkImport(s agent.Start) error {
 	}
 	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Judge == nil && len(s.Skills)+len(s.WorkingFiles) == 0 && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {
-		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are allowed: an imported run keeps everything else").WithPath("import")
+		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, answers, by and meta are allowed: an imported run keeps everything else").WithPath("import")
+	}
+	if len(s.Answers) == 0 {
+		return nil
+	}
+	return CheckImportAnswers(s.Answers)
+}
+
+// CheckImportAnswers returns a [agent.CodeInvalidInput] error if answers can't come with an import,
+// whatever they answer.
+func CheckImportAnswers(answers []agent.AnswerTo) error {
+	if err := checkAnswers(agent.AnswersCommand{Answers: answers}); err != nil {
+		return err
+	}
+	for i, a := range answers {
+		for _, c := range a.Commands() {
+			if c.Header().Token != "" {
+				return agent.Errorf(agent.CodeInvalidInput, "%stoken can't come with an import: a token is made for the run that takes it; import the session first, and decide there", item(i)).WithPath(item(i) + "token")
+			}
+		}
+		if a.Answer != nil && len(a.Answer.Parts) > 0 {
+			return agent.Errorf(agent.CodeInvalidInput, "%sanswer.parts can't come with an import; import the session first, and answer with files there", item(i)).WithPath(item(i) + "answer.parts")
+		}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func story(t *rapid.T) []agent.Event {
 		case 2:
 			at := rapid.Int64Range(1, int64(len(events))).Draw(t, "at")
 			start("")
-			add(agent.Event{Type: agent.EventForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID(at), DropArtifacts: rapid.IntRange(0, 2).Draw(t, "drops") == 0}})
+			add(agent.Event{Type: agent.EventForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID("s", at), DropArtifacts: rapid.IntRange(0, 2).Draw(t, "drops") == 0}})
 		case 3:
 			entries := known(events)
 			c := agent.Compaction{KeepFirst: rapid.IntRange(0, min(3, len(entries))).Draw(t, "first")}

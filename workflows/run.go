@@ -153,12 +153,17 @@ func readState(raw converter.RawValue) (loop.State, error) {
 	return loop.ReadState(data)
 }
 
+// readStart returns the start, and queues the answers that come with it.
 func (r *run) readStart(raw converter.RawValue) (agent.Start, *agent.Error) {
 	data, bad := durable.Bytes(raw)
 	if bad != nil {
 		return agent.Start{}, durable.Within("start refused", bad)
 	}
-	return signals.DecodeStartAt(r.revision, data)
+	s, bad := signals.DecodeStartAt(r.revision, data)
+	if bad == nil {
+		r.queueAnswers(s)
+	}
+	return s, bad
 }
 
 // decoded returns a value that our own code encoded; nil if there is none. A refused

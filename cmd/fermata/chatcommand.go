@@ -65,8 +65,12 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 	case "/stop":
 		ack, err = t.run.Stop(soon, text, &fermata.StopOptions{By: env.User()})
 	default:
+		var resumed *fermata.ResumedRun
 		if text, files, err = t.filesIn(text); err == nil {
-			ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, Files: files, By: env.User()})
+			resumed, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, Files: files, By: env.User()})
+		}
+		if err == nil {
+			ack = resumed.Ack
 		}
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ listed too. With a CHECKPOINT, the command shows that checkpoint and the convers
 up to it. fermata fork starts a run from a checkpoint; fermata diff compares two.`,
 		Example: `  fermata checkpoints invoice-118 --limit 10
   fermata checkpoints invoice-118 --run 0199a6f1-7c3e --json | jq -r '.items[].checkpoint'
-  fermata checkpoints invoice-118 cp-118`,
+  fermata checkpoints invoice-118 cp-118-9c025a`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil

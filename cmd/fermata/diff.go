@@ -21,8 +21,8 @@ func (c *cli) diffCommand() *cobra.Command {
 		Long: `Diff shows the messages that only the first checkpoint has (-), the messages that
 only the second has (+), and the keys of the session's state that differ. The two
 checkpoints may belong to different runs and to different sides of a fork.`,
-		Example: `  fermata diff invoice-118 cp-40 cp-118
-  fermata diff invoice-118 cp-40 cp-118 --json | jq '.added | length'`,
+		Example: `  fermata diff invoice-118 cp-40-9c025a cp-118-9c025a
+  fermata diff invoice-118 cp-40-9c025a cp-118-9c025a --json | jq '.added | length'`,
 		Args: exactArgs(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {

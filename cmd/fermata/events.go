@@ -140,7 +140,7 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if c.JSON {
 			continue
 		}
-		what := render.Event(e.Event)
+		what := render.Event(e.Session, e.Event)
 		if e.Live != nil {
 			what = render.Words(e.Live.Data.Call, e.Live.Data.Text)
 		}

@@ -86,7 +86,7 @@ func TestEvents(t *testing.T) {
 func TestADelayIsTold(t *testing.T) {
 	until := time.Date(2026, 11, 25, 9, 30, 0, 0, time.Local)
 	e := agent.Event{Type: agent.EventModelDelayed, Delay: &agent.Delay{Until: until, Error: agent.Errorf(agent.CodeProviderError, "429: too many requests")}}
-	require.Equal(t, "until 2026-11-25 09:30:00: 429: too many requests", render.Event(e))
+	require.Equal(t, "until 2026-11-25 09:30:00: 429: too many requests", render.Event("a", e))
 }
 
 // An empty token file is no missing token: what should have filled it failed.

@@ -104,6 +104,40 @@ func TestExportAndImport(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// An import brings the answer with it, and the run goes on. A wrong flag or answer changes nothing
+// (PA-17).
+func TestImportWithAnAnswer(t *testing.T) {
+	s := scripted(t, traveller())
+	exports, err := env.ExportKeys.Required()
+	require.NoError(t, err)
+	s.options.ExportKeys = exports
+	s.works(pay())
+	run := s.begin("a", "traveller", nil)
+	s.rests(run)
+	file := filepath.Join(t.TempDir(), "a.export")
+	r := s.run("export", run.Session, "-o", file, "--move")
+	require.Zero(t, r.exit, r.err)
+	s.rests(run)
+
+	there := s.elsewhere().works(pay())
+	there.fails(2, "exclude each other", "import", file, "--request", "q-1", "--answer", "train", "--choice", "0")
+	there.fails(2, "an answer is required", "import", file, "--request", "q-1")
+	there.fails(2, "--request is required", "import", file, "--answer", "train")
+	there.fails(2, "--result", "import", file, "--request", "q-1", "--result", "{")
+	there.fails(2, "--answer is blank", "import", file, "--request", "q-1", "--answer", " ")
+	there.fails(2, "choices", "import", file, "--request", "q-1", "--choice", "99")
+	there.fails(6, "there is no request q-9; open are q-1", "import", file, "--request", "q-9", "--answer", "train")
+	r = there.run("import", file, "--request", "q-1", "--answer", "train")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "answered   q-1\n")
+	moved, err := there.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, "q-2", there.rests(moved).Suspension.Requests[0].ID, "the answer was taken, and the run asks the next")
+	there.fails(6, "[used]", "import", file, "--request", "q-1", "--answer", "train")
+	_, err = moved.Cancel(t.Context(), "", nil)
+	require.NoError(t, err)
+}
+
 // A token that was handed out before the move is good for nothing after it: the session may
 // be answered in both places. The request is the same, and takes a new one.
 func TestTokensStayWhereTheyWereMinted(t *testing.T) {

@@ -45,9 +45,9 @@ replaces the flow's input, and steps with the same arguments keep their results.
 show SESSION --draw has the paths.
 
 The exit status is that of fermata run.`,
-		Example: `  fermata fork invoice-118 cp-40 --message "Pay by card instead"
+		Example: `  fermata fork invoice-118 cp-40-9c025a --message "Pay by card instead"
   fermata fork invoice-118 --edit --message "Pay 118 EUR, and not 811" --plan
-  fermata fork invoice-118 cp-40 --new --as invoice-118b --yes
+  fermata fork invoice-118 cp-40-9c025a --new --as invoice-118b --yes
   fermata fork review-7 --redo file.3`,
 		Args: a.args,
 		RunE: a.runE,

@@ -90,6 +90,7 @@ func (s *stage) tour() []spoken {
 	require.NoError(s.t, os.MkdirAll(filepath.Join(skills, "reise"), 0o700))
 	writeFile(s.t, filepath.Join(skills, "reise", "SKILL.md"), "---\nname: reise\ndescription: Plant Reisen nach Köln.\n---\nFrage zuerst, wohin →.\n")
 	const whatever = -1
+	first := agent.CheckpointID(a, 2)
 	return []spoken{
 		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a, "--file", notes}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
@@ -100,8 +101,8 @@ func (s *stage) tour() []spoken {
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},
 		{"answer", 2, []string{a, "many", "--request", "q-5", "--choice", "0"}}, {"show", 6, []string{s.session("nobody")}}, {"show", 2, []string{a, b, c}},
-		{"runs", 0, []string{a}}, {"checkpoints", 0, []string{a}}, {"checkpoints", 0, []string{a, "cp-2"}}, {"diff", 0, []string{a, "cp-0", "cp-2"}},
-		{"fork", 0, []string{a, "cp-2", "--plan"}}, {"fork", 3, []string{a, "cp-2", "--new", "--as", b, "--yes"}}, {"retry", 6, []string{a, "--plan"}},
+		{"runs", 0, []string{a}}, {"checkpoints", 0, []string{a}}, {"checkpoints", 0, []string{a, first}}, {"diff", 0, []string{a, "cp-0", first}},
+		{"fork", 0, []string{a, first, "--plan"}}, {"fork", 3, []string{a, first, "--new", "--as", b, "--yes"}}, {"retry", 6, []string{a, "--plan"}},
 		{"pause", 0, []string{b, "--reason", "früher"}}, {"resume", 3, []string{b, "--wait"}}, {"interrupt", 0, []string{b, "--wait"}}, {"resume", 0, []string{b}},
 		{"send", 3, []string{b, "Grüße", "--wait"}}, {"send", 0, []string{b, "Grüße"}}, {"emit", 0, []string{s.session("topic")}},
 		{"stop", 0, []string{b, "--reason", "später", "--wait"}}, {"handoff", 0, []string{b}}, {"cancel", 0, []string{b}},

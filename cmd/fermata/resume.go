@@ -86,17 +86,17 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	defer cancel()
 	// Repeated while no worker is there: the server accepts nothing then, so the resume has one
 	// effect.
-	ack, err := connect.RetryUntilWorker(sending, c.Connector, func() (agent.Ack, error) { return run.Resume(sending, o) })
+	resumed, err := connect.RetryUntilWorker(sending, c.Connector, func() (*fermata.ResumedRun, error) { return run.Resume(sending, o) })
 	if err != nil {
 		return c.noAnswer(session, err)
 	}
 	if !wait || !c.JSON {
-		c.printAck(ack, "resumed")
+		c.printAck(resumed.Ack, "resumed")
 	}
 	if !wait {
 		return nil
 	}
-	return c.rests(ctx, runs, run)
+	return c.rests(ctx, runs, resumed.Run)
 }
 
 // rests waits until a run is suspended or ends, shows how, and returns its exit status.

@@ -91,11 +91,29 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	s.fails(2, "offset and limit must be positive", "checkpoints", id, "--offset", "-1")
 	s.fails(2, "needs a session and two checkpoints", "diff", id, points[1])
 	s.fails(6, "[not_found]", "checkpoints", id, "--run", "ffffffff")
-	s.fails(6, "[not_found]", "checkpoints", id, "cp-1000")
+	s.fails(6, "[not_found]", "checkpoints", id, agent.CheckpointID(id, 1000))
 	s.fails(2, `"latest" names no checkpoint`, "diff", id, points[1], "latest")
 	for _, command := range []string{"runs", "checkpoints"} {
 		s.fails(6, "[not_found]", command, s.session("nobody"))
 	}
+}
+
+// Commands refuse a checkpoint that was copied from another session, and say where this session's are
+// (HX-28).
+func TestACheckpointThatWasCopied(t *testing.T) {
+	s := scripted(t, thrifty()).works(pay())
+	a, points := s.failed("a")
+	b, _ := s.failed("b")
+	copied := points[1]
+	for _, args := range [][]string{
+		{"checkpoints", b, copied}, {"diff", b, "cp-0", copied}, {"diff", b, copied, "cp-0"},
+		{"fork", b, copied, "--yes"}, {"fork", b, copied, "--plan"}, {"fork", b, copied, "--new", "--yes"}, {"retry", b, copied, "--yes"},
+	} {
+		s.fails(6, copied+" is a checkpoint of another session, and not of "+b+"; see fermata checkpoints "+b, args...)
+	}
+	number := copied[:strings.LastIndex(copied, "-")]
+	s.fails(2, number+" does not say whose checkpoint it is; that of session "+a+" is "+copied, "fork", a, number, "--plan")
+	require.Len(t, outlines[agent.RunRecord](t, s.run("runs", b, "--json").out), 1)
 }
 
 // A retry says first what it keeps and what may happen again. The limit that ended the run begins anew

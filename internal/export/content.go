@@ -114,6 +114,22 @@ func (c Content) Sequence() *store.Sequence {
 	return store.NewSequence(c.Head.Digest, slices.Concat(s.Messages.Files(), s.Calls.Files(), s.Children.Files())...)
 }
 
+// CheckAnswers returns why the run would refuse answers that come with its import; nil if
+// it takes them all. Other errors are those of [Content.Machine].
+func (c Content) CheckAnswers(now time.Time, answers []agent.AnswerTo) error {
+	switch {
+	case len(answers) == 0:
+		return nil
+	case len(c.State) == 0:
+		return agent.Errorf(agent.CodeClosed, "import refused: the run in the export has ended, and waits for no answer; import it without one")
+	}
+	s, err := c.Machine()
+	if err != nil {
+		return err
+	}
+	return s.CheckAnswers(loop.Moment{At: now, Revision: loop.Revision}, answers)
+}
+
 // Machine returns the state of a suspended run. Errors are those of [Live].
 func (c Content) Machine() (loop.State, error) {
 	if len(c.State) > maxState {

@@ -201,7 +201,7 @@ func TestKeys(t *testing.T) {
 }
 
 // An age that is exactly the maximum is taken, one above it is not, and none at
-// all has no end (PA-16).
+// all has no end (PA-16, PA-17).
 func TestAge(t *testing.T) {
 	c := sample("new")
 	require.NoError(t, c.Fresh(now.Add(time.Hour)), "the last moment counts")

@@ -41,9 +41,9 @@ func (w *walk) at(e agent.Event) (before, behind bool) {
 	return before, behind
 }
 
-func (w *walk) checkpoint(e agent.Event) agent.Checkpoint {
+func (w *walk) checkpoint(session string, e agent.Event) agent.Checkpoint {
 	return agent.Checkpoint{
-		ID: agent.CheckpointID(e.Seq), Run: w.run.Run, Agent: name(w.run.Spec), Turn: e.Turn, Time: e.Time, Usage: w.last.Usage, Cost: w.last.Cost, Tools: w.last.Tools,
+		ID: agent.CheckpointID(session, e.Seq), Run: w.run.Run, Agent: name(w.run.Spec), Turn: e.Turn, Time: e.Time, Usage: w.last.Usage, Cost: w.last.Cost, Tools: w.last.Tools,
 	}
 }
 
@@ -54,31 +54,38 @@ func name(s *agent.Spec) string {
 	return s.Name
 }
 
-// Checkpoints returns a log's checkpoints in their order: for each run the one before its
-// first turn, and one for each turn. [Fill] adds what has to be read from the
-// conversation.
-func Checkpoints(v *store.View) (points []agent.Checkpoint) {
+// Checkpoints returns the checkpoints of a session's log in their order: for each run the
+// one before its first turn, and one for each turn. [Fill] adds what has to be read from
+// the conversation.
+func Checkpoints(v *store.View, session string) (points []agent.Checkpoint) {
 	var w walk
 	events := v.Events()
 	for i, e := range events {
 		before, behind := w.at(e)
 		switch {
 		case before:
-			points = append(points, w.checkpoint(events[i-1]))
+			points = append(points, w.checkpoint(session, events[i-1]))
 		case behind:
-			points = append(points, w.checkpoint(e))
+			points = append(points, w.checkpoint(session, e))
 		}
 	}
 	return points
 }
 
 // Find returns the checkpoint with an id: one of [Checkpoints], the place before a run,
-// or the session's beginning. If there is none the error is [agent.CodeNotFound].
-func Find(v *store.View, id string) (agent.Checkpoint, error) {
-	seq, err := agent.CheckpointSeq(id)
+// or the session's beginning. If the session has none with this id, the error is
+// [agent.CodeNotFound].
+func Find(v *store.View, session, id string) (agent.Checkpoint, error) {
+	seq, err := agent.CheckpointSeq(session, id)
 	if err != nil {
 		return agent.Checkpoint{}, err
 	}
+	return checkpointAt(v, session, seq)
+}
+
+// checkpointAt returns the checkpoint after an event.
+func checkpointAt(v *store.View, session string, seq int64) (agent.Checkpoint, error) {
+	id := agent.CheckpointID(session, seq)
 	if seq == 0 {
 		return agent.Checkpoint{ID: id}, nil
 	}
@@ -91,14 +98,14 @@ func Find(v *store.View, id string) (agent.Checkpoint, error) {
 		before, behind := w.at(e)
 		switch {
 		case behind && e.Seq == seq:
-			return Fill(v, w.checkpoint(e)), nil
+			return Fill(v, w.checkpoint(session, e)), nil
 		case (before || e.Started != nil && e.Started.HasFirstTurn() && i > 0) && e.Seq == seq+1:
 			if !before {
 				w = old
 			}
-			return Fill(v, w.checkpoint(events[i-1])), nil
+			return Fill(v, w.checkpoint(session, events[i-1])), nil
 		case e.Outcome != nil && e.Seq == seq: // after the last run
-			return Fill(v, w.checkpoint(e)), nil
+			return Fill(v, w.checkpoint(session, e)), nil
 		}
 	}
 	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "%s is no checkpoint of the session; see fermata checkpoints", id).WithPath("checkpoint")
@@ -148,12 +155,12 @@ func NeedsReply(v *store.View, p agent.Checkpoint) bool {
 
 // Last returns the last checkpoint of a run at which the model has something to answer. A
 // retry begins there. If there is none the error is [agent.CodeNotFound].
-func Last(v *store.View, run string) (agent.Checkpoint, error) {
+func Last(v *store.View, session, run string) (agent.Checkpoint, error) {
 	// First: an earlier checkpoint would lose the message that arrived after the last turn.
-	if p, ok := behindEnd(v, run); ok {
+	if p, ok := behindEnd(v, session, run); ok {
 		return p, nil
 	}
-	for _, p := range slices.Backward(Checkpoints(v)) {
+	for _, p := range slices.Backward(Checkpoints(v, session)) {
 		if p.Run == run && NeedsReply(v, p) {
 			return Fill(v, p), nil
 		}
@@ -163,14 +170,14 @@ func Last(v *store.View, run string) (agent.Checkpoint, error) {
 
 // behindEnd returns the checkpoint at a run's end, if a message arrived after its last
 // turn. The run accepted the message, so it has to be answered.
-func behindEnd(v *store.View, run string) (agent.Checkpoint, bool) {
+func behindEnd(v *store.View, session, run string) (agent.Checkpoint, bool) {
 	end := int64(0)
 	for _, e := range slices.Backward(v.Events()) {
 		switch {
 		case e.Outcome != nil && e.Outcome.Run == run:
 			end = e.Seq
 		case end > 0 && e.Message != nil:
-			p, err := Find(v, agent.CheckpointID(end))
+			p, err := checkpointAt(v, session, end)
 			return p, err == nil && NeedsReply(v, p)
 		case end > 0 && e.Snapshot != nil:
 			return agent.Checkpoint{}, false
@@ -181,8 +188,8 @@ func behindEnd(v *store.View, run string) (agent.Checkpoint, bool) {
 
 // First returns the checkpoint before a run's first turn. Its input is part of the
 // conversation there; see [Before].
-func First(v *store.View, run string) (agent.Checkpoint, error) {
-	for _, p := range Checkpoints(v) {
+func First(v *store.View, session, run string) (agent.Checkpoint, error) {
+	for _, p := range Checkpoints(v, session) {
 		if p.Run == run {
 			return Fill(v, p), nil
 		}
@@ -191,10 +198,10 @@ func First(v *store.View, run string) (agent.Checkpoint, error) {
 }
 
 // Before returns the checkpoint before a run, without the run's input.
-func Before(v *store.View, run string) (agent.Checkpoint, error) {
+func Before(v *store.View, session, run string) (agent.Checkpoint, error) {
 	for i, e := range v.Events() {
 		if e.Started != nil && e.Started.Run == run {
-			return origin(v, i)
+			return origin(v, session, i)
 		}
 	}
 	return agent.Checkpoint{}, noRun(run)
@@ -202,17 +209,17 @@ func Before(v *store.View, run string) (agent.Checkpoint, error) {
 
 // origin returns the checkpoint at which a run began. i is the index of its Started
 // event.
-func origin(v *store.View, i int) (agent.Checkpoint, error) {
+func origin(v *store.View, session string, i int) (agent.Checkpoint, error) {
 	events := v.Events()
 	switch e := events[i]; {
 	case !e.Started.HasFirstTurn():
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeInvalidInput, "run %s came here in the middle of its work; name one of its checkpoints", e.Started.Run).WithPath("run")
 	case e.Started.Carry == agent.CarryReset:
-		return Find(v, agent.CheckpointID(0))
+		return checkpointAt(v, session, 0)
 	case i+1 < len(events) && events[i+1].Forked != nil:
-		return Find(v, events[i+1].Forked.Checkpoint)
+		return checkpointAt(v, session, events[i+1].Forked.At())
 	}
-	return Find(v, agent.CheckpointID(events[i].Seq-1))
+	return checkpointAt(v, session, events[i].Seq-1)
 }
 
 func noRun(run string) error {
@@ -222,13 +229,13 @@ func noRun(run string) error {
 // BeforeLastMessage returns the checkpoint before the last message of a person before p, and
 // that message. An edited message takes its place there. If several messages arrived at once the error
 // is [agent.CodeInvalidInput], since the others would be lost.
-func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
+func BeforeLastMessage(v *store.View, session string, p agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
 	entries := v.UpTo(p.Seq()).Entries()
 	for _, e := range slices.Backward(entries) {
 		if e.Role != agent.RoleUser || e.Note != "" {
 			continue
 		}
-		at, err := before(v, e.Seq)
+		at, err := before(v, session, e.Seq)
 		if err != nil {
 			return at, e.Message, err
 		}
@@ -242,15 +249,15 @@ func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, age
 }
 
 // before returns the last checkpoint before an event.
-func before(v *store.View, seq int64) (agent.Checkpoint, error) {
+func before(v *store.View, session string, seq int64) (agent.Checkpoint, error) {
 	events := v.UpTo(seq - 1).Events()
 	for i, e := range slices.Backward(events) {
 		switch {
 		case e.Snapshot != nil:
-			return Find(v, agent.CheckpointID(e.Seq))
+			return checkpointAt(v, session, e.Seq)
 		case e.Started != nil && e.Started.HasFirstTurn():
-			return origin(v, i)
+			return origin(v, session, i)
 		}
 	}
-	return Find(v, agent.CheckpointID(0))
+	return checkpointAt(v, session, 0)
 }

@@ -28,14 +28,14 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	got, ok := v.Call("t2.1")
 	require.True(t, ok)
 	require.Equal(t, *call, got)
-	points := journal.Checkpoints(v)
+	points := journal.Checkpoints(v, "s")
 	var runs []string
 	for i, p := range points {
 		runs = append(runs, p.Run)
 		require.True(t, i == 0 || p.Usage.Total() > points[i-1].Usage.Total(), "%+v", p)
 	}
 	require.Equal(t, []string{"there", "there", "here", "here"}, runs)
-	_, err := journal.Find(v, agent.CheckpointID(at-1))
+	_, err := journal.Find(v, "s", agent.CheckpointID("s", at-1))
 	require.ErrorIs(t, err, agent.CodeNotFound, "a call is open there")
 	list := journal.Runs(v.Events())
 	require.Len(t, list, 2)

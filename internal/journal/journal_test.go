@@ -79,7 +79,7 @@ func (b *book) begin() {
 
 func (b *book) end(set map[string]json.RawMessage) string {
 	b.tokens += 10
-	return agent.CheckpointID(b.add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{
+	return agent.CheckpointID("s", b.add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{
 		Usage: agent.Usage{Input: b.tokens}, Cost: agent.USD(b.tokens), Tools: b.tools(), StateChanges: set,
 	}}))
 }
@@ -119,39 +119,40 @@ func paid() (b *book, looked, payed, failed string) {
 	return b, looked, payed, failed
 }
 
-// Checkpoints are places in the log, each of which is found by its name with its run, turn and counters
-// and has the state of then, and what is none is told so (HX-28, HX-65, OA-96, OA-97).
+// A checkpoint is a place in the log. Its id finds it, with its run, turn, counters and state. Any other
+// id is refused (HX-65, OA-96, OA-97).
 func TestPoints(t *testing.T) {
 	b, looked, payed, failed := paid()
 	v := b.view()
 	var ids []string
-	for _, p := range journal.Checkpoints(v) {
+	for _, p := range journal.Checkpoints(v, "s") {
 		ids = append(ids, p.ID)
 	}
-	require.Equal(t, []string{"cp-2", looked, payed, failed}, ids)
+	first := agent.CheckpointID("s", 2)
+	require.Equal(t, []string{first, looked, payed, failed}, ids)
 	look, pay := agent.ToolCount{Tool: "look", OK: 1}, agent.ToolCount{Tool: "pay", OK: 1}
 	for _, c := range []struct {
 		want  agent.Checkpoint
 		state map[string]json.RawMessage
 	}{
-		{agent.Checkpoint{ID: "cp-2", Messages: 1}, nil},
+		{agent.Checkpoint{ID: first, Messages: 1}, nil},
 		{agent.Checkpoint{ID: looked, Turn: 1, Usage: agent.Usage{Input: 10}, Cost: 10, Tools: []agent.ToolCount{look}, Messages: 3}, nil},
 		{agent.Checkpoint{ID: payed, Turn: 2, Usage: agent.Usage{Input: 20}, Cost: 20, Tools: []agent.ToolCount{look, pay}, Messages: 5}, value("118")},
 		{agent.Checkpoint{ID: failed, Turn: 3, Usage: agent.Usage{Input: 30}, Cost: 30, Tools: []agent.ToolCount{look, pay}, Messages: 5}, value("118")},
 	} {
 		c.want.Run, c.want.Agent, c.want.Time = "r1", "payer", time.Unix(c.want.Seq(), 0).UTC()
-		p, err := journal.Find(v, c.want.ID)
+		p, err := journal.Find(v, "s", c.want.ID)
 		require.NoError(t, err)
 		require.Equal(t, c.want, p)
 		require.Equal(t, len(c.state), len(v.UpTo(p.Seq()).State()), p.ID)
 		require.Equal(t, string(c.state["paid"]), string(v.UpTo(p.Seq()).State()["paid"]), p.ID)
 	}
-	for _, id := range []string{"cp-4", "cp-99"} {
-		_, err := journal.Find(v, id)
+	for _, id := range []string{agent.CheckpointID("s", 4), agent.CheckpointID("s", 99), agent.CheckpointID("other", 2)} {
+		_, err := journal.Find(v, "s", id)
 		require.ErrorIs(t, err, agent.CodeNotFound, id)
 	}
-	for _, id := range []string{"4", "cp-", "cp-04", "cp--1", "s-4"} {
-		_, err := journal.Find(v, id)
+	for _, id := range []string{"4", "cp-", "cp-04", "cp--1", "s-4", "cp-2", "cp-0" + first[4:], first + "0", "cp-99999999999999999999"} {
+		_, err := journal.Find(v, "s", id)
 		require.ErrorIs(t, err, agent.CodeInvalidInput, id)
 	}
 }
@@ -162,7 +163,7 @@ func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
 	b, looked, payed, _ := paid()
 	plan := func(id string) (kept, again []string) {
 		v := b.view()
-		p, err := journal.Find(v, id)
+		p, err := journal.Find(v, "s", id)
 		require.NoError(t, err)
 		whole := journal.ForkPlan(v, p, agent.Forked{}, "payer")
 		for _, e := range whole.Kept {
@@ -205,7 +206,7 @@ func TestForksOfForks(t *testing.T) {
 	v := b.view()
 	require.Len(t, v.Messages(), 1+2*201)
 	require.Equal(t, "199", string(v.State()["paid"]))
-	p, err := journal.Last(v, "r200")
+	p, err := journal.Last(v, "s", "r200")
 	require.NoError(t, err)
 	require.Len(t, journal.ForkPlan(v, p, agent.Forked{}, "payer").Kept, 201)
 }
@@ -219,7 +220,7 @@ func TestRetryKnowsWhatWasSaidAtTheEnd(t *testing.T) {
 	b.say(agent.RoleUser, "by the way")
 	b.ends(agent.StatusFailed)
 	v := b.view()
-	p, err := journal.Last(v, "r1")
+	p, err := journal.Last(v, "s", "r1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"go", "by the way"}, texts(v.UpTo(p.Seq()).Messages()))
 }
@@ -236,7 +237,7 @@ func TestBefore(t *testing.T) {
 	b.says("new")
 	v := b.view()
 	for run, want := range map[string]string{"r1": "cp-0", "r2": looked, "r3": "cp-0"} {
-		p, err := journal.Before(v, run)
+		p, err := journal.Before(v, "s", run)
 		require.NoError(t, err)
 		require.Equal(t, want, p.ID, run)
 	}
@@ -261,7 +262,7 @@ func TestForkKnowsThePrefixAndNothingElse(t *testing.T) {
 
 func TestRetryBeginsWhereTheModelHasSomethingToAnswer(t *testing.T) {
 	b, _, _, failed := paid()
-	p, err := journal.Last(b.view(), "r1")
+	p, err := journal.Last(b.view(), "s", "r1")
 	require.NoError(t, err)
 	require.Equal(t, failed, p.ID, "the third turn had no answer, so all before it stands")
 
@@ -269,7 +270,7 @@ func TestRetryBeginsWhereTheModelHasSomethingToAnswer(t *testing.T) {
 	talked.run("r1", nil, "go")
 	said := talked.says("no")
 	talked.ends(agent.StatusFailed)
-	p, err = journal.Last(talked.view(), "r1")
+	p, err = journal.Last(talked.view(), "s", "r1")
 	require.NoError(t, err)
 	require.NotEqual(t, said, p.ID)
 	require.Equal(t, 0, p.Turn, "an answer can't be answered")
@@ -286,10 +287,10 @@ func TestUnsaid(t *testing.T) {
 	three := b.says("fine")
 	v := b.view()
 	said := map[string]string{one: "first", two: "second", three: "third"}
-	for at, want := range map[string]string{one: "cp-0", two: one, three: agent.CheckpointID(10)} {
-		p, err := journal.Find(v, at)
+	for at, want := range map[string]string{one: "cp-0", two: one, three: agent.CheckpointID("s", 10)} {
+		p, err := journal.Find(v, "s", at)
 		require.NoError(t, err)
-		p, m, err := journal.BeforeLastMessage(v, p)
+		p, m, err := journal.BeforeLastMessage(v, "s", p)
 		require.NoError(t, err)
 		require.Equal(t, said[at], m.Text(), at)
 		require.Equal(t, want, p.ID, at)
@@ -299,9 +300,9 @@ func TestUnsaid(t *testing.T) {
 func TestDiff(t *testing.T) {
 	b, looked, payed, _ := paid()
 	v := b.view()
-	from, err := journal.Find(v, looked)
+	from, err := journal.Find(v, "s", looked)
 	require.NoError(t, err)
-	to, err := journal.Find(v, payed)
+	to, err := journal.Find(v, "s", payed)
 	require.NoError(t, err)
 	d := journal.Diff(v, from, to)
 	require.Equal(t, 3, d.Common)

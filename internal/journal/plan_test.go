@@ -45,7 +45,7 @@ func TestPlanOfAFlow(t *testing.T) {
 	)
 	b.ends(agent.StatusFailed)
 	v := b.view()
-	p, err := journal.Find(v, at)
+	p, err := journal.Find(v, "s", at)
 	require.NoError(t, err)
 	plan := func(f agent.Forked, to string) (map[string]agent.AgainReason, []string, []string) {
 		whole := journal.ForkPlan(v, p, f, to)

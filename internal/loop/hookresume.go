@@ -7,9 +7,8 @@ import (
 )
 
 // resumeByHooks carries out a resume, or keeps it until the hooks before a resume were asked, and the newer
-// instructions that it names have come. Whoever
-// sent it gets the answer then. A run that does not rest yet has no hook to ask: the resume only
-// withdraws what would have suspended it.
+// instructions that it names have come. Whoever sent it gets the answer then. A run that does not rest yet
+// has no hook to ask: the resume only withdraws what would have suspended it.
 func (s *step) resumeByHooks(o agent.ResumeCommand, in CommandReceived) error {
 	hooks := len(s.hooksAt(agent.PointBeforeResume))
 	switch {

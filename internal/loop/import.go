@@ -35,12 +35,35 @@ func (s *State) CheckPortable() error {
 	return nil
 }
 
+// CheckAnswers returns why a suspended run refuses answers that come with its import; nil if it
+// takes them all. They are as good as a signal's: nothing proves who gives them.
+func (s *State) CheckAnswers(m Moment, answers []agent.AnswerTo) error {
+	if len(answers) == 0 {
+		return nil
+	}
+	try := newStep(*s, m)
+	// First: a late answer would be recorded, though it decides nothing.
+	for _, a := range answers {
+		if _, err := try.findRequest(a.Request); err != nil {
+			return err
+		}
+	}
+	return try.commandReceived(CommandReceived{Command: agent.AnswersCommand{Answers: answers}})
+}
+
 // imported continues a run that was suspended elsewhere. It stays suspended, with everything that it
 // waits for; its open requests keep their ids.
 func (s *step) imported(in Imported) {
 	err := in.Err
 	if err == nil {
 		err = s.checkImport(in.State)
+	}
+	// The answers themselves come as the first verb (see workflows). Here, since an import that is
+	// refused here is not used up.
+	if err == nil {
+		if bad := in.State.CheckAnswers(s.Moment, s.Origin.Start.Answers); bad != nil {
+			err = asError(bad)
+		}
 	}
 	if err != nil {
 		s.fail(err)

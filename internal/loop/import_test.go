@@ -53,6 +53,44 @@ func move(t require.TestingT, s State, now time.Time) State {
 	return next
 }
 
+// Answers that come with an import are checked before the run takes it up: what is refused leaves no
+// trace, so the export can be imported again (PA-17).
+func TestAnswersOfAnImport(t *testing.T) {
+	p := played(t, "begin go", `opened {"tools":["ask_user"],"answer_timeouts":{"deadline":"1h"}}`, `calls ask_user {"question":"Where to?","choices":["Rome","Oslo"]}`, "sealed")
+	at := exported(t, p.state)
+	none := 7
+	for name, c := range map[string]struct {
+		answer agent.AnswerTo
+		code   agent.Code
+	}{
+		"taken":       {agent.AnswerTo{Request: "q-1", Answer: &agent.AnswerCommand{Text: "Rome"}}, ""},
+		"no choice":   {agent.AnswerTo{Request: "q-1", Answer: &agent.AnswerCommand{Choice: &none}}, agent.CodeInvalidInput},
+		"of no use":   {agent.AnswerTo{Request: "q-1", Approve: &agent.ApproveCommand{}}, agent.CodeInvalidInput},
+		"never asked": {agent.AnswerTo{Request: "q-9", Answer: &agent.AnswerCommand{Text: "Rome"}}, agent.CodeNotFound},
+		"asked below": {agent.AnswerTo{Request: "b-1/q-1", Answer: &agent.AnswerCommand{Text: "Rome"}}, agent.CodeNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := []agent.AnswerTo{c.answer}
+			require.Equal(t, c.code, agent.CodeOf(at.CheckAnswers(Moment{At: p.now}, answers)))
+			var next State
+			var err error
+			for _, in := range []Input{
+				Begin{Session: "s", Run: "r2", Start: agent.Start{Agent: "a", Import: "d", Answers: answers}}, Opened{}, Imported{Export: "e", State: at, Spec: &agent.Spec{}},
+			} {
+				next, _, err = Step(next, Moment{At: p.now.Add(2 * time.Hour)}, in) // its deadline is over, and nothing has said so
+				require.NoError(t, err)
+			}
+			if c.code == "" {
+				require.Equal(t, agent.StatusSuspending, next.Status(), "the answer itself comes next")
+				return
+			}
+			require.NotNil(t, next.End.Outcome)
+			require.Equal(t, c.code, next.End.Outcome.Error.Code)
+			require.Empty(t, next.Log.Tail)
+		})
+	}
+}
+
 func TestPortable(t *testing.T) {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it has not begun")

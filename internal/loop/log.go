@@ -231,7 +231,7 @@ func (s *step) record(e agent.Event) { s.recordSized(e, weight(e)) }
 func (s *step) recordSized(e agent.Event, bytes int) {
 	e.Seq, e.Time, e.Turn = s.Log.Seq+1, s.now(), s.Turn.N
 	if e.Outcome != nil {
-		e.Outcome.Seq, e.Outcome.Checkpoint = e.Seq, agent.CheckpointID(e.Seq)
+		e.Outcome.Seq, e.Outcome.Checkpoint = e.Seq, agent.CheckpointID(s.Session, e.Seq)
 	}
 	s.TraceSegment = s.TraceSegment.Next(s.Run, e)
 	s.Log.append(e, bytes)

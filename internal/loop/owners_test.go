@@ -63,7 +63,7 @@ func TestWhoeverResumesLeavesTheSameTrace(t *testing.T) {
 	} {
 		p := played(t, beginBelow, openBelow, parkBelow, "sealed", "after 1h", c.line)
 		require.Equal(t, TurnAsking, p.state.Turn.Phase, p.out.String())
-		c.who.Suspension, c.who.Checkpoint, c.who.Turn = "s-1", "cp-8", 1
+		c.who.Suspension, c.who.Checkpoint, c.who.Turn = "s-1", agent.CheckpointID("s/a-1", 8), 1
 		require.Equal(t, []agent.Resumed{c.who}, p.resumes(), c.line)
 		traces = append(traces, trace(p))
 	}
@@ -101,7 +101,7 @@ func TestOfTwoWhoResumeOneIsTaken(t *testing.T) {
 				require.Equal(t, c.refused[i], agent.CodeOf(p.wrong), line)
 				require.Equal(t, i == 0 && c.refused[0] != "", p.state.Status() == agent.StatusSuspended, p.out.String())
 			}
-			c.by.Suspension, c.by.Mode, c.by.Checkpoint, c.by.Turn = "s-1", agent.ResumedContinue, "cp-9", 1
+			c.by.Suspension, c.by.Mode, c.by.Checkpoint, c.by.Turn = "s-1", agent.ResumedContinue, agent.CheckpointID("s/a-1", 9), 1
 			require.Equal(t, []agent.Resumed{c.by}, p.resumes())
 		})
 	}

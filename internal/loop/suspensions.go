@@ -179,7 +179,7 @@ func (s *step) closeSuspension() {
 	s.Turn.dropCorrection() // whoever resumes says what comes next (PA-24)
 	s.Recovery.dropNote()
 	r := s.resumed
-	r.Suspension, r.Mode, r.Checkpoint, r.Turn = id, s.resumeMode(r), s.Turn.checkpointID(), s.Turn.N
+	r.Suspension, r.Mode, r.Checkpoint, r.Turn = id, s.resumeMode(r), s.Turn.checkpointID(s.Session), s.Turn.N
 	s.record(agent.Event{Type: agent.EventRunResumed, Resumed: &r})
 	s.tellResume(was, r)
 	s.reportResumedToParent()

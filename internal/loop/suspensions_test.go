@@ -41,13 +41,13 @@ func TestSuspensionsNameTheirCheckpoint(t *testing.T) {
 		mode       agent.ResumeMode
 		reason     string
 	}{
-		"continue":       {append(slices.Clone(held), "resume {}"), "cp-12", 2, agent.ResumedContinue, "the client rings"},
-		"with a message": {append(slices.Clone(held), `resume {"message":"He has rung."}`), "cp-12", 2, agent.ResumedMessage, "the client rings"},
-		"with an answer": {append(slices.Clone(asked), `answer {"request":"q-1","text":"Rome"}`), "cp-2", 1, agent.ResumedAnswer, "Where?"},
-		"by an event":    {append(slices.Clone(daemon), `emit {"topic":"paid"}`), "cp-5", 1, agent.ResumedEvent, ""},
-		"by a message":   {append(slices.Clone(daemon), `send {"text":"Look."}`), "cp-5", 1, agent.ResumedMessage, ""},
-		"by a time":      {append(slices.Clone(daemon), "after 1h", "timer"), "cp-5", 1, agent.ResumedTimeout, ""},
-		"by a stop":      {append(slices.Clone(held), "stop {}"), "cp-12", 2, agent.ResumedStop, "the client rings"},
+		"continue":       {append(slices.Clone(held), "resume {}"), "cp-12-043a71", 2, agent.ResumedContinue, "the client rings"},
+		"with a message": {append(slices.Clone(held), `resume {"message":"He has rung."}`), "cp-12-043a71", 2, agent.ResumedMessage, "the client rings"},
+		"with an answer": {append(slices.Clone(asked), `answer {"request":"q-1","text":"Rome"}`), "cp-2-043a71", 1, agent.ResumedAnswer, "Where?"},
+		"by an event":    {append(slices.Clone(daemon), `emit {"topic":"paid"}`), "cp-5-043a71", 1, agent.ResumedEvent, ""},
+		"by a message":   {append(slices.Clone(daemon), `send {"text":"Look."}`), "cp-5-043a71", 1, agent.ResumedMessage, ""},
+		"by a time":      {append(slices.Clone(daemon), "after 1h", "timer"), "cp-5-043a71", 1, agent.ResumedTimeout, ""},
+		"by a stop":      {append(slices.Clone(held), "stop {}"), "cp-12-043a71", 2, agent.ResumedStop, "the client rings"},
 		"before a turn":  {[]string{`begin go`, "pause {}", `opened {}`, "resume {}"}, "", 0, agent.ResumedContinue, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

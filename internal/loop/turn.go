@@ -281,12 +281,12 @@ func (s *step) recordTurnEnd() {
 // passCheckpoint remembers the run's newest checkpoint.
 func (t *Turn) passCheckpoint(seq int64) { t.Checkpoint = seq }
 
-// checkpointID returns the run's newest checkpoint; empty before its first turn.
-func (t Turn) checkpointID() string {
+// checkpointID returns the run's newest checkpoint in its session; empty before its first turn.
+func (t Turn) checkpointID(session string) string {
 	if t.Checkpoint == 0 {
 		return ""
 	}
-	return agent.CheckpointID(t.Checkpoint)
+	return agent.CheckpointID(session, t.Checkpoint)
 }
 
 // checkpoint returns what a fork from here needs beside the log.

@@ -155,7 +155,7 @@ func (s *State) Suspension() *agent.Suspension {
 	}
 	why := s.reasons()
 	v := &agent.Suspension{
-		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Checkpoint: s.Turn.checkpointID(), Since: w.At, Holds: s.Holds.List,
+		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Checkpoint: s.Turn.checkpointID(s.Session), Since: w.At, Holds: s.Holds.List,
 		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(),
 	}
 	if w.AtRest {

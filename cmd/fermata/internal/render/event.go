@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Event describes an event in a few words; empty if its type says everything.
-func Event(e agent.Event) string {
+// Event describes an event of a session's log in a few words; empty if its type says everything.
+func Event(session string, e agent.Event) string {
 	switch {
 	case e.Started != nil && e.Started.Spec != nil:
 		return fmt.Sprintf("%s · %s · run %s", untrusted.Name(e.Started.Spec.Name), untrusted.Name(e.Started.Spec.Model), e.Started.Run)
@@ -20,7 +20,7 @@ func Event(e agent.Event) string {
 	case e.Call != nil:
 		return Words(e.Call.Call, untrusted.Name(cmp.Or(e.Call.Step, e.Call.Tool)), came(agent.ToolResult{Status: e.Call.Status, Partial: e.Call.Partial}))
 	case e.Snapshot != nil:
-		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
+		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(session, e.Seq))
 	case e.Outcome != nil:
 		return Summary(e.Outcome)
 	case e.Suspension != nil:

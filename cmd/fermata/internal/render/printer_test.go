@@ -151,7 +151,7 @@ func TestEnd(t *testing.T) {
 // The list of events says how far a model says it is.
 func TestEventOfProgress(t *testing.T) {
 	report := &agent.Progress{Entries: []agent.TodoItem{{Text: "Read", State: agent.TodoDone}, {Text: "Write\nit", State: agent.TodoInProgress}}}
-	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event(agent.Event{Type: agent.EventProgressReported, Progress: report}))
+	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event("a", agent.Event{Type: agent.EventProgressReported, Progress: report}))
 }
 
 func TestArguments(t *testing.T) {
@@ -192,7 +192,7 @@ func TestFilesOfResults(t *testing.T) {
 	got := told(render.Options{}, turn(1), says(1, "", call("t1.1", "plot", "{}")), noted(agent.EventCallStarted, 0, "t1.1", "plot", ""), noted(agent.EventCallDone, 5, "t1.1", "plot", agent.CallOK), results(r))
 	require.Contains(t, got, "\n  plot shows "+name+"\n")
 	require.Contains(t, string(render.Message(*results(r).Message)), "[file] "+name)
-	require.Contains(t, render.Event(results(r)), "plot ok: drawn ["+f.File.String()+"]")
+	require.Contains(t, render.Event("a", results(r)), "plot ok: drawn ["+f.File.String()+"]")
 }
 
 // What a reply cites follows it, whether it was streamed or not; what names it is from outside.

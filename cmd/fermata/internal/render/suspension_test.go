@@ -105,7 +105,7 @@ func TestAnEventsLineSaysWho(t *testing.T) {
 		"pdf: it is gone":                                             {Type: agent.EventSkillFailed, Skill: &agent.SkillUpdate{Name: "pdf", Error: agent.Errorf(agent.CodeNotFound, "it is gone")}},
 		"pause refused: no":                                           {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
 	} {
-		require.Equal(t, want, render.Event(e))
+		require.Equal(t, want, render.Event("a", e))
 	}
 }
 
@@ -115,9 +115,9 @@ func TestAPartialResultIsShown(t *testing.T) {
 		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "fetch", Status: agent.CallOK, Text: "3 of 7 files"}},
 		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.2", Tool: "fetch", Status: agent.CallOK, Text: "4 of 7 files", Partial: true}},
 	}}
-	require.Contains(t, render.Event(agent.Event{Type: agent.EventMessage, Message: &m}), "fetch ok: 3 of 7 files fetch ok, partial: 4 of 7 files")
+	require.Contains(t, render.Event("a", agent.Event{Type: agent.EventMessage, Message: &m}), "fetch ok: 3 of 7 files fetch ok, partial: 4 of 7 files")
 	done := agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: "t1.2", Tool: "fetch", Status: agent.CallOK, Partial: true}}
-	require.Equal(t, "t1.2 fetch ok, partial", render.Event(done))
+	require.Equal(t, "t1.2 fetch ok, partial", render.Event("a", done))
 	require.Contains(t, told(render.Options{}, turn(1), agent.Event{Type: agent.EventMessage, Message: &m}), "  ok, partial 4 of 7 files\n")
 	shown := string(render.Message(m))
 	require.Contains(t, shown, "[result t1.1, ok]\n")

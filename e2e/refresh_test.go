@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestAResumeRefreshesTheInstructions(t *testing.T) {
 				want, changes = "Be kind.", []agent.InstructionsChange{agent.NewInstructions("Be kind.", "ana")}
 			}
 			first, last := script.Requests()[0], script.Requests()[1]
-			require.Equal(t, []string{"Be brief.", want}, []string{first.Instructions, last.Instructions})
+			require.Equal(t, []string{"Be brief.", want}, []string{ownPart(first), ownPart(last)})
 			require.Equal(t, first.Tools, last.Tools, "the tools stay")
 			require.Equal(t, changes, s.refreshed(t, run.Session))
 			st, err := run.Status(t.Context())
@@ -54,10 +55,16 @@ func TestAResumeRefreshesTheInstructions(t *testing.T) {
 			_, o = s.run(t, "and now?", &client.StartOptions{Session: run.Session})
 			require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 			next := script.Requests()[2]
-			require.Equal(t, "Be kind.", next.Instructions)
+			require.Equal(t, "Be kind.", ownPart(next))
 			require.NotEqual(t, first.Tools, next.Tools)
 		})
 	}
+}
+
+// ownPart returns the agent's own part of a request's instructions. The runtime's part follows it.
+func ownPart(r model.Request) string {
+	own, _, _ := strings.Cut(r.Instructions, "\n")
+	return own
 }
 
 // refreshed returns the changes of instructions in a session's log.
@@ -125,5 +132,5 @@ func TestARefreshNeedsTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	o := s.rest(t, run)
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
-	require.Equal(t, "Be kind.", script.Requests()[1].Instructions)
+	require.Equal(t, "Be kind.", ownPart(script.Requests()[1]))
 }

@@ -148,10 +148,16 @@ func TestEnd(t *testing.T) {
 	require.Equal(t, "the run's end is not stored: [denied] the bucket is locked; the session's next run stores it, or says why it can't\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(render.Options{}, unsaved))
 }
 
-// The list of events says how far a model says it is.
+// The list of events says how far a model says it is, and which instructions a run has now.
 func TestEventOfProgress(t *testing.T) {
 	report := &agent.Progress{Entries: []agent.TodoItem{{Text: "Read", State: agent.TodoDone}, {Text: "Write\nit", State: agent.TodoInProgress}}}
+<<<<<<< ours
 	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event("a", agent.Event{Type: agent.EventProgressReported, Progress: report}))
+=======
+	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event(agent.Event{Type: agent.EventProgressReported, Progress: report}))
+	fresh := agent.NewInstructions("Be brief.", "ana")
+	require.Equal(t, "the agent's newest instructions, 213c22ed", render.Event(agent.Event{Type: agent.EventInstructionsChanged, Instructions: &fresh})[:41])
+>>>>>>> theirs
 }
 
 func TestArguments(t *testing.T) {

@@ -258,6 +258,8 @@ type RunStatus struct {
 	// QueuedEvents counts events that wait for a turn of their own, and the most that may
 	// wait; nil if the agent is no daemon.
 	QueuedEvents *Used[int] `json:"queued_events,omitempty"`
+	// Event is the event that a daemon works on, since it woke the daemon; nil for another task.
+	Event *HandledEvent `json:"event,omitempty"`
 	// Kept is what a run at rest keeps until it goes on, beside its Suspension; nil if that is nothing.
 	Kept   *Kept             `json:"kept,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -333,6 +335,12 @@ type LimitsUsed struct {
 	CostUSD   *Used[USD]      `json:"cost_usd,omitempty"`
 	WallClock *Used[Duration] `json:"wall_clock,omitempty"`
 	Agents    *Used[int]      `json:"agents,omitempty"`
+}
+
+// HandledEvent names an event that a daemon works on.
+type HandledEvent struct {
+	ID    string `json:"id,omitempty"`
+	Topic string `json:"topic"`
 }
 
 // Used is a limit and how much of it is used.

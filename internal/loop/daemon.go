@@ -18,12 +18,23 @@ type Daemon struct {
 	HasWork bool `json:"has_work,omitempty"`
 	// IdleWakes is how often in a row its interval has woken it and the model called no tool.
 	IdleWakes int `json:"idle_wakes,omitempty"`
+	// Event is the event that has woken the daemon; nil if it works on something else, or on nothing.
+	Event *agent.HandledEvent `json:"event,omitempty"`
 }
 
 func (d *Daemon) markWork() { d.HasWork = true }
 
 // keepWorkIf clears HasWork unless still is true.
-func (d *Daemon) keepWorkIf(still bool) { d.HasWork = d.HasWork && still }
+func (d *Daemon) keepWorkIf(still bool) {
+	if d.HasWork = d.HasWork && still; !d.HasWork {
+		d.Event = nil
+	}
+}
+
+// handle records which event has woken the daemon.
+func (d *Daemon) handle(e agent.EmitCommand) {
+	d.Event = &agent.HandledEvent{ID: e.ID, Topic: e.Topic}
+}
 
 // setWork sets HasWork, from what the session's previous run has left.
 func (d *Daemon) setWork(due bool) { d.HasWork = due }
@@ -107,6 +118,7 @@ func (s *step) wakeIdle() {
 	case len(s.Messages.Emitted) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
+		s.Daemon.handle(e)
 		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic)
 	default:
 		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)

@@ -101,14 +101,14 @@ func (s *step) sumsUpWhenIdle() bool {
 	return s.ready() && s.idling() && s.Turn.SummaryReason == agent.CompactedForIdle && s.maySuspend()
 }
 
-// hasWork reports whether messages or events wait for an idle daemon. It is not woken while it makes
+// hasWork reports whether messages, events or changed files wait for an idle daemon. It is not woken while it makes
 // its summary.
 func (s *step) hasWork() bool {
 	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&
-		(len(s.Messages.Pending) > 0 || len(s.Messages.Emitted) > 0 || s.Park.Met != nil)
+		(len(s.Messages.Pending) > 0 || len(s.Messages.Emitted) > 0 || s.changedFiles != "" || s.Park.Met != nil)
 }
 
-// wakeIdle gives an idle daemon its next task: all messages, else the first event, else its interval.
+// wakeIdle gives an idle daemon its next task: all messages, else the first event, else changed files, else its interval.
 func (s *step) wakeIdle() {
 	why, cause, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", 0
 	switch {
@@ -120,6 +120,9 @@ func (s *step) wakeIdle() {
 		s.steerEvent(e)
 		s.Daemon.handle(e)
 		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic)
+	case s.changedFiles != "":
+		s.steerFiles()
+		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Mode: agent.ResumedFiles}, "Files that you watch have changed."
 	default:
 		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))

@@ -12,7 +12,7 @@ import (
 // beside are the fields that an effect of an activity has beside its arguments: the shell reads them, and
 // the activity does not get them.
 var beside = map[string][]string{
-	"CallModel": {"Seq"}, "CallTool": {"Estimate", "Local", "Temporal"}, "AskFlow": {"AskSeq", "Regular"}, "Seal": {"To", "Local"},
+	"CallModel": {"Seq"}, "CallTool": {"Estimate", "Local", "Temporal"}, "AskFlow": {"AskSeq", "Regular"}, "Seal": {"To", "Local"}, "Look": {"N"},
 }
 
 // withoutArgs are the effects that the workflow itself performs.
@@ -48,5 +48,5 @@ func TestAnEffectHasItsActivitysArguments(t *testing.T) {
 		require.Equal(t, 1, args, "%s is performed by an activity, and has its arguments in one struct", name)
 		require.ElementsMatch(t, beside[name], others, "what %s has beside the activity's arguments", name)
 	}
-	require.Equal(t, len(withoutArgs)+10, seen, "effects")
+	require.Equal(t, len(withoutArgs)+11, seen, "effects")
 }

@@ -62,6 +62,8 @@ type step struct {
 	resumed agent.Resumed
 	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.
 	endedBy string
+	// changedFiles says which files that a daemon watches have changed; empty if none have.
+	changedFiles string
 	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
@@ -98,6 +100,8 @@ func (s *step) receive(in Input) error {
 		return s.expect(RunImporting, func() { s.imported(in) })
 	case Listed:
 		return s.expect(RunListing, func() { s.listed(in) })
+	case Looked:
+		return s.looked(in)
 	case ModelReplied:
 		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
 	case ModelFailed:

@@ -18,7 +18,7 @@ type Daemon struct {
 	Every Duration `json:"every,omitempty"`
 	// Topics are the topics of events that the run takes, at most 8; empty means all topics.
 	Topics []string `json:"topics,omitempty"`
-	// Watch are files and directories that wake the idle run when they change, at most 8; empty
+	// Watch are files and directories that wake the idle run when they change, at most 8; nil
 	// means none. They are paths below the worker's workspace, with slashes, such as "inbox"; "." is
 	// the workspace itself. A directory counts with all files below it.
 	Watch []string `json:"watch,omitempty"`
@@ -119,8 +119,10 @@ func (d *Daemon) Check() error {
 // checkWatch returns an error that names the field if what is watched is invalid.
 func (d *Daemon) checkWatch() error {
 	switch {
+	case d.Watch != nil && len(d.Watch) == 0:
+		return Errorf(CodeInvalidInput, "daemon.watch is empty; name what is watched, or leave it out").WithPath("daemon.watch")
 	case d.WatchEvery != 0 && len(d.Watch) == 0:
-		return Errorf(CodeInvalidInput, "daemon.watch_every says how often the files of daemon.watch are looked at, and that is missing").WithPath("daemon.watch_every")
+		return Errorf(CodeInvalidInput, "daemon.watch_every is how often the files of daemon.watch are looked at; name some there, or leave it out").WithPath("daemon.watch_every")
 	case d.WatchEvery != 0 && d.WatchEvery < minEvery:
 		return Errorf(CodeInvalidInput, "daemon.watch_every is %s; at least %s is taken", d.WatchEvery, minEvery).WithPath("daemon.watch_every")
 	case len(d.Watch) > maxWatch:

@@ -18,14 +18,14 @@ const (
 	maxChanged = 20 // files that are named
 )
 
-// watchField is what the errors about watched paths name.
-const watchField = "daemon.watch"
+// watchName is what does the looking in errors.
+const watchName = "watch"
 
 // CheckWatch implements [tool.Workspaces]. A watched path is one that the file tools may read.
 func (w *Workspace) CheckWatch(paths []string) error {
 	for _, path := range paths {
-		if _, err := w.place(watchField, path); err != nil {
-			return agent.Errorf(agent.CodeInvalidInput, "%w", err).WithPath(watchField)
+		if _, err := w.place(watchName, path); err != nil {
+			return agent.Errorf(agent.CodeInvalidInput, "%w", err).WithPath("daemon.watch")
 		}
 	}
 	return nil
@@ -37,7 +37,7 @@ func (w *Workspace) Watch(ctx context.Context, paths []string, marks []agent.Fil
 	seen := agent.FilesSeen{Marks: make([]agent.FileMark, len(paths))}
 	for i, path := range paths {
 		l := look{w: w, sum: sha256.New()}
-		if place, err := w.place(watchField, path); err == nil { // otherwise it is not there, or leads outside now
+		if place, err := w.place(watchName, path); err == nil { // otherwise it is not there, or leads outside now
 			l.visit(ctx, place)
 		}
 		if ctx.Err() != nil {

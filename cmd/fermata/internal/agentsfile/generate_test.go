@@ -317,6 +317,9 @@ func (g *generator) bounds(s *jsonschema.Schema, path string, mayBeZero bool) {
 	switch {
 	case slices.Contains(notEmpty, path) && s.Type == "array":
 		s.MinItems = jsonschema.Ptr(1)
+		if bounded {
+			s.MaxItems = jsonschema.Ptr(int(max))
+		}
 	case slices.Contains(notEmpty, path):
 		s.MinProperties = jsonschema.Ptr(1)
 	case bounded && s.Type == "array":

@@ -42,6 +42,7 @@ var clock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func TestWatch(t *testing.T) {
 	paths := []string{"inbox", "todo.md", "later"}
 	w, dir := watched(t, "inbox/a.txt", "inbox/sub/b.txt", "todo.md", "other.txt")
+	require.NoError(t, os.Symlink(filepath.Join("..", "other.txt"), filepath.Join(dir, "inbox", "link")))
 	var marks []agent.FileMark
 	look := func() agent.FilesSeen {
 		t.Helper()

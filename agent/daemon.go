@@ -55,6 +55,12 @@ const (
 	defaultLook  = Duration(30 * time.Second)
 )
 
+// HandledEvent names an event that a daemon works on.
+type HandledEvent struct {
+	ID    string `json:"id,omitempty"`
+	Topic string `json:"topic"`
+}
+
 // FileMark is how the files of one entry of [Daemon.Watch] looked.
 type FileMark struct {
 	// Digest changes if a file comes, goes, or has another size or time.

@@ -337,12 +337,6 @@ type LimitsUsed struct {
 	Agents    *Used[int]      `json:"agents,omitempty"`
 }
 
-// HandledEvent names an event that a daemon works on.
-type HandledEvent struct {
-	ID    string `json:"id,omitempty"`
-	Topic string `json:"topic"`
-}
-
 // Used is a limit and how much of it is used.
 type Used[T any] struct {
 	Used T `json:"used"`

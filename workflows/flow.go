@@ -31,6 +31,8 @@ func (r *run) performCall(ctx workflow.Context, e loop.Effect) {
 		r.callTool(ctx, e)
 	case loop.CancelCall:
 		r.cancelCall(e.Call)
+	case loop.Look:
+		r.look(ctx, e)
 	default:
 		r.performWorkspace(ctx, e)
 	}

@@ -102,12 +102,8 @@ func (s *step) receive(in Input) error {
 		return s.expect(RunListing, func() { s.listed(in) })
 	case Looked:
 		return s.looked(in)
-	case ModelReplied:
-		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
-	case ModelFailed:
-		return s.takeModelAnswer(in.AskSeq, wire.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
-	case ModelDelayed:
-		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
+	case ModelReplied, ModelFailed, ModelDelayed:
+		return s.takeModel(in)
 	case ToolReturned:
 		return s.toolReturned(in)
 	case FlowAnswered, FlowSlow, FlowFailed:
@@ -155,6 +151,19 @@ func (s *step) expect(p RunPhase, handle func()) error {
 	}
 	handle()
 	return nil
+}
+
+// takeModel hands the result of a model call to its part.
+func (s *step) takeModel(in Input) error {
+	switch in := in.(type) {
+	case ModelReplied:
+		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
+	case ModelFailed:
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
+	case ModelDelayed:
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
+	}
+	return agent.Errorf(agent.CodeInternal, "the machine knows no input %T", in)
 }
 
 // takeModelAnswer handles the result of a model call, which ask identifies. The late result

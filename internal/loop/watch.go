@@ -92,22 +92,30 @@ func (s *step) watchFiles() {
 	s.Watch.schedule(at)
 }
 
-// mayLook reports whether an idle daemon looks at its files when the time has come: only if a change would
-// wake it. So it does not while it is held.
-func (s *step) mayLook() bool {
-	return s.watches() && s.ready() && s.isAtRest() && s.Suspensions.published() && !s.Holds.any() && s.End.Stopping == nil && !s.Watch.Looking
+// changeWakes reports whether changed files would wake the run. Only then it looks at them: not while it is
+// held.
+func (s *step) changeWakes() bool {
+	return s.watches() && s.ready() && s.isAtRest() && s.Suspensions.published() && !s.Holds.any() && s.End.Stopping == nil
 }
 
-// lookDue returns when the next look is due; zero if none is.
+// mustLook reports whether the next look begins. Looks come one at a time.
+func (s *step) mustLook() bool {
+	return s.changeWakes() && !s.Watch.Looking && reached(s.Watch.LookAt, s.At)
+}
+
+// lookDue returns when the next look is due; zero if none is. One that is overdue waits for the look in
+// flight, and not for a timer.
 func (s *step) lookDue() time.Time {
-	if !s.mayLook() {
+	if !s.changeWakes() || s.Watch.Looking && reached(s.Watch.LookAt, s.At) {
 		return time.Time{}
 	}
 	return s.Watch.LookAt
 }
 
+// look asks for a look, and schedules the next one: when this one comes back, the timer is set already.
 func (s *step) look() {
 	s.Watch.begin()
+	s.Watch.schedule(s.now().Add(time.Duration(s.daemon().WatchEvery)))
 	s.do(Look{LookArgs: LookArgs{Session: s.Session, Paths: s.daemon().Watch, Marks: s.Watch.Marks}, N: s.Watch.N})
 }
 
@@ -118,14 +126,11 @@ func (s *step) looked(in Looked) error {
 		return s.refuse("no such look is in flight")
 	}
 	s.Watch.over()
-	if !s.mayLook() {
+	if !s.changeWakes() || in.Err != nil || len(in.Seen.Marks) != len(s.daemon().Watch) {
 		return nil
 	}
-	s.Watch.schedule(s.now().Add(time.Duration(s.daemon().WatchEvery)))
-	if in.Err == nil && len(in.Seen.Marks) == len(s.daemon().Watch) {
-		if s.Watch.take(in.Seen.Marks) {
-			s.changedFiles = changedFiles(in.Seen)
-		}
+	if s.Watch.take(in.Seen.Marks) {
+		s.changedFiles = changedFiles(in.Seen)
 	}
 	return nil
 }

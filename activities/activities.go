@@ -41,7 +41,8 @@ type Activities struct {
 	// OneBuild means that all tasks of a run go to one build, as with Worker Versioning.
 	OneBuild bool
 	Sources  map[string]tool.Source // by name
-	// Workspaces makes sub-agents' own workspaces; nil if no agent has one.
+	// Workspaces makes sub-agents' own workspaces, and watches files for daemons; nil if no agent needs
+	// either.
 	Workspaces tool.Workspaces
 	// Migrations bring a session's state to the version that an agent needs.
 	Migrations []Migration

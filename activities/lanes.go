@@ -83,6 +83,7 @@ func (d *Activities) Register(r durable.Registry) {
 	List.Register(r, inLane(of[loop.ListArgs](d.Slots[ToolLane]), d.list))
 	MakeWorkspace.Register(r, inLane(of[loop.MakeWorkspaceArgs](d.Slots[ToolLane]), d.makeWorkspace))
 	EndWorkspace.Register(r, inLane(of[loop.EndWorkspaceArgs](d.Slots[ToolLane]), d.endWorkspace))
+	Look.Register(r, inLane(of[loop.LookArgs](d.Slots[ToolLane]), d.look))
 	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.makeCall))
 	AwaitWorkflow.Register(r, inLane(of[AwaitWorkflowInput](d.Slots[ToolLane]), d.awaitWorkflow))
 	AskFlow.Register(r, inLane(of[FlowInput](d.Slots[StoreLane]), d.askFlow))
@@ -113,6 +114,7 @@ func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 		List.Register(r, d.list)
 		MakeWorkspace.Register(r, d.makeWorkspace)
 		EndWorkspace.Register(r, d.endWorkspace)
+		Look.Register(r, d.look)
 		CallTool.Register(r, d.makeCall)
 		AwaitWorkflow.Register(r, d.awaitWorkflow)
 	default:

@@ -2,13 +2,15 @@ package agent
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
+	"strings"
 	"time"
 )
 
 // Daemon makes an agent idle where others end. Its run is suspended until a message or an
 // event comes, works on it, and idles again. Limits start at zero again for each wake. By
-// default a daemon takes events of every topic and has no timer. A daemon that runs as a
+// default a daemon takes events of every topic, has no timer and watches no files. A daemon that runs as a
 // sub-agent ends like any other.
 type Daemon struct {
 	// Every wakes the run when nothing else has woken it for so long, at least 2s; zero means
@@ -16,6 +18,13 @@ type Daemon struct {
 	Every Duration `json:"every,omitempty"`
 	// Topics are the topics of events that the run takes, at most 8; empty means all topics.
 	Topics []string `json:"topics,omitempty"`
+	// Watch are files and directories that wake the idle run when they change, at most 8; nil
+	// means none. They are paths below the worker's workspace, with slashes, such as "inbox"; "." is
+	// the workspace itself. A directory counts with all files below it.
+	Watch []string `json:"watch,omitempty"`
+	// WatchEvery is how often the idle run looks at them, at least 2s; zero means 30s. Each look is
+	// an activity, and calls no model.
+	WatchEvery Duration `json:"watch_every,omitempty"`
 	// Queue is how many events may wait while the run works, at most 1000; zero means 256. One
 	// more is refused with the code [CodeQueueFull].
 	Queue int `json:"queue,omitempty"`
@@ -41,7 +50,35 @@ const (
 	maxQueue     = 1000 // a session remembers as many ids of events
 	maxTopics    = 8    // listings have to find the run by each of them
 	minEvery     = Duration(2 * time.Second)
+	maxWatch     = 8
+	maxWatchPath = 256 // bytes: every look names the paths in the history
+	defaultLook  = Duration(30 * time.Second)
 )
+
+// HandledEvent names an event that a daemon works on.
+type HandledEvent struct {
+	ID    string `json:"id,omitempty"`
+	Topic string `json:"topic"`
+}
+
+// FileMark is how the files of one entry of [Daemon.Watch] looked.
+type FileMark struct {
+	// Digest changes if a file comes, goes, or has another size or time.
+	Digest string `json:"digest"`
+	// Newest is the latest time at which a file was changed, in nanoseconds since 1970; zero without
+	// a file.
+	Newest int64 `json:"newest,omitempty"`
+}
+
+// FilesSeen is what a look at the files of [Daemon.Watch] has seen.
+type FilesSeen struct {
+	// Marks has a mark for each entry of Watch, in its order.
+	Marks []FileMark `json:"marks"`
+	// Changed names what has changed since the last look: new files and files with a newer time, or
+	// the entry itself if none of its files has one. More counts what is not named.
+	Changed []string `json:"changed,omitempty"`
+	More    int      `json:"more,omitempty"`
+}
 
 // WithDefaults returns d with every default filled in; nil stays nil.
 func (d *Daemon) WithDefaults() *Daemon {
@@ -50,6 +87,9 @@ func (d *Daemon) WithDefaults() *Daemon {
 	}
 	filled := *d
 	filled.Queue = or(d.Queue, defaultQueue)
+	if len(d.Watch) > 0 {
+		filled.WatchEvery = or(d.WatchEvery, defaultLook)
+	}
 	return &filled
 }
 
@@ -77,6 +117,32 @@ func (d *Daemon) Check() error {
 		}
 		if slices.Contains(d.Topics[:i], topic) {
 			return Errorf(CodeInvalidInput, "%s: %s is there twice", path, topic).WithPath(path)
+		}
+	}
+	return d.checkWatch()
+}
+
+// checkWatch returns an error that names the field if what is watched is invalid.
+func (d *Daemon) checkWatch() error {
+	switch {
+	case d.Watch != nil && len(d.Watch) == 0:
+		return Errorf(CodeInvalidInput, "daemon.watch is empty; name what is watched, or leave it out").WithPath("daemon.watch")
+	case d.WatchEvery != 0 && len(d.Watch) == 0:
+		return Errorf(CodeInvalidInput, "daemon.watch_every is how often the files of daemon.watch are looked at; name some there, or leave it out").WithPath("daemon.watch_every")
+	case d.WatchEvery != 0 && d.WatchEvery < minEvery:
+		return Errorf(CodeInvalidInput, "daemon.watch_every is %s; at least %s is taken", d.WatchEvery, minEvery).WithPath("daemon.watch_every")
+	case len(d.Watch) > maxWatch:
+		return Errorf(CodeInvalidInput, "daemon.watch has %d paths; at most %d are taken: name their directory", len(d.Watch), maxWatch).WithPath("daemon.watch")
+	}
+	for i, file := range d.Watch {
+		path := fmt.Sprintf("daemon.watch[%d]", i)
+		switch {
+		case !fs.ValidPath(file) || strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }):
+			return Errorf(CodeInvalidInput, "%s: %q must be a path below the workspace, such as inbox or docs/todo.md: relative, with slashes, without \"..\"", path, file).WithPath(path)
+		case len(file) > maxWatchPath:
+			return Errorf(CodeInvalidInput, "%s has %d bytes; at most %d are taken", path, len(file), maxWatchPath).WithPath(path)
+		case slices.Contains(d.Watch[:i], file):
+			return Errorf(CodeInvalidInput, "%s: %s is there twice", path, file).WithPath(path)
 		}
 	}
 	return nil

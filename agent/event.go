@@ -142,6 +142,7 @@ const (
 	ResumedMessage  ResumeMode = "message"  // with a message that came with the resume, or woke a daemon
 	ResumedAnswer   ResumeMode = "answer"   // with the answer to a request
 	ResumedEvent    ResumeMode = "event"    // with an event
+	ResumedFiles    ResumeMode = "files"    // since files that a daemon watches have changed
 	ResumedTimeout  ResumeMode = "timeout"  // since a time has come
 	ResumedStop     ResumeMode = "stop"     // to make its handoff
 )

@@ -153,6 +153,8 @@ type RunStatus struct {
 	// QueuedEvents counts events that wait for a turn of their own, and the most that may
 	// wait; nil if the agent is no daemon.
 	QueuedEvents *Used[int] `json:"queued_events,omitempty"`
+	// Event is the event that a daemon works on, since it woke the daemon; nil for another task.
+	Event *HandledEvent `json:"event,omitempty"`
 	// Kept is what a run at rest keeps until it goes on, beside its Suspension; nil if that is nothing.
 	Kept   *Kept             `json:"kept,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`

@@ -7,7 +7,7 @@
 // run is suspended.
 //
 // A method of [Run] never reaches a later run of the session. Pause, Interrupt, Resume, Stop
-// and Cancel also reach the runs below it. A method of [Client] reaches a session, a request, or
+// and Cancel also reach the runs below it. [Daemon] is a daemon's session over all its runs. A method of [Client] reaches a session, a request, or
 // all runs that wait for an event. A verb returns once the run has decided its effect; only
 // Send and [Client.UpdateOrSignal] may return earlier, if no worker answers. [Client.Events]
 // reads what a session did and follows what it does.

@@ -215,6 +215,39 @@ func ExampleRun_Stop() {
 	fmt.Println("it goes on as", next.Session)
 }
 
+// A daemon is triggered by events, and goes on after a stop with what waited.
+func ExampleClient_StartDaemon() {
+	ctx := context.Background()
+	desk, err := c.StartDaemon(ctx, "watcher", "", &client.StartOptions{Session: "desk"})
+	if errors.Is(err, agent.CodeBusy) {
+		desk, err = c.Daemon("desk"), nil // it works already
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := map[string]int{"order": 118}
+	err = desk.Trigger(ctx, "orders.paid", order, &client.TriggerOptions{ID: "paid-118"}) // once, however often it is sent
+	if errors.Is(err, agent.CodeQueueFull) {
+		log.Fatal("send it again later, with the same id")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	at, err := desk.Snapshot(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(at.Status, at.PendingEvents, "of", at.QueueCapacity)
+	end, err := desk.Stop(ctx, "maintenance", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Status)
+	if _, err := desk.Resume(ctx, nil); err != nil {
+		log.Fatal(err)
+	}
+}
+
 // A message goes to the live run of a session, or begins the next one.
 func ExampleClient_Send() {
 	ctx := context.Background()

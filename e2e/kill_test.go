@@ -83,6 +83,7 @@ var processes = map[string]func(spec string) error{
 	policiesEnv: workPolicies,
 	askEnv:      askUntilKilled,
 	firstEnv:    payUntilKilled,
+	watchEnv:    watchUntilKilled,
 }
 
 func TestMain(m *testing.M) {

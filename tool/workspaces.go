@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Workspaces makes and ends the workspaces that sub-agents have for themselves. The package
+// Workspaces makes and ends the workspaces that sub-agents have for themselves, and watches the files of
+// the worker's own for daemons. The package
 // tool/workspace has one. Its methods are safe for use by many goroutines at once, and repeating a call
 // changes nothing: a worker may be killed at any point.
 type Workspaces interface {
@@ -19,6 +20,13 @@ type Workspaces interface {
 	// EndOwn merges, keeps or drops a workspace. What can't be merged is kept, and the outcome says
 	// why. An error is temporary, or [ErrElsewhere].
 	EndOwn(ctx context.Context, w OwnWorkspace, end agent.WorkspaceEnd) (agent.WorkspaceOutcome, error)
+	// CheckWatch returns why this worker can't watch paths for a daemon ([agent.Daemon.Watch]); nil if it
+	// can. A path that does not exist may be watched. The error says what to do.
+	CheckWatch(paths []string) error
+	// Watch looks at the files below paths, and compares them with the marks of an earlier look; nil
+	// marks mean that this is the first one. What is not there, or may not be read, has no files. An
+	// error is temporary.
+	Watch(ctx context.Context, paths []string, marks []agent.FileMark) (agent.FilesSeen, error)
 }
 
 // OwnWorkspace names a sub-agent's own workspace.

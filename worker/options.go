@@ -32,8 +32,8 @@ type Options struct {
 	// Sources are sets of tools that are known only at run time, such as MCP servers. An
 	// agent names one as "mcp:NAME".
 	Sources []tool.Source
-	// Workspaces makes the workspaces that sub-agents have for themselves; it is required if an agent
-	// names one. The package tool/workspace has one, which also makes the Tools that work there.
+	// Workspaces makes the workspaces that sub-agents have for themselves, and watches files for
+	// daemons. It is required if an agent needs either. The package tool/workspace has one, which also makes the Tools that work there.
 	Workspaces tool.Workspaces
 	// Pins accept tools of sources only as they were accepted before. A new tool, or one
 	// with a changed description or schema, is left out of runs and logged. Nil accepts

@@ -201,10 +201,28 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 				faults = append(faults, durable.Within("agent "+name+": agents", err))
 			}
 		}
+		if err := checkWatch(d, a.Spec.Daemon); err != nil {
+			faults = append(faults, durable.Within("agent "+name+": daemon.watch", err).WithPath("daemon.watch"))
+		}
 		faults = append(faults, checkVerifiers(d, a)...)
 		d.Agents[name] = a
 	}
 	return faults
+}
+
+// checkWatch refuses files that this worker can't watch.
+func checkWatch(d *activities.Activities, daemon *agent.Daemon) error {
+	switch {
+	case daemon == nil || len(daemon.Watch) == 0:
+		return nil
+	case d.Workspaces == nil:
+		return noWorkspace()
+	}
+	return d.Workspaces.CheckWatch(daemon.Watch)
+}
+
+func noWorkspace() error {
+	return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces, or in an agents file give an agent a tool that works in it, such as fs_read")
 }
 
 // checkWorkspace refuses a workspace that this worker can't make.
@@ -213,7 +231,7 @@ func checkWorkspace(d *activities.Activities, own *agent.OwnWorkspace) error {
 	case own == nil || own.Kind == "":
 		return nil
 	case d.Workspaces == nil:
-		return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces, or in an agents file give an agent a tool that works in it, such as fs_read")
+		return noWorkspace()
 	}
 	return d.Workspaces.CheckOwn(own.Kind)
 }

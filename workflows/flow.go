@@ -33,6 +33,8 @@ func (r *run) performCall(ctx workflow.Context, e loop.Effect) {
 		r.cancelCall(e.Call)
 	case loop.Refresh:
 		r.refresh(ctx, e)
+	case loop.Look:
+		r.look(ctx, e)
 	default:
 		r.performWorkspace(ctx, e)
 	}

@@ -25,7 +25,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.list(ctx, e)
 	case loop.CallModel:
 		r.callModel(ctx, e)
-	case loop.AskFlow, loop.CallTool, loop.CancelCall, loop.MakeWorkspace, loop.EndWorkspace, loop.Refresh:
+	case loop.AskFlow, loop.CallTool, loop.CancelCall, loop.Look, loop.MakeWorkspace, loop.EndWorkspace, loop.Refresh:
 		r.performCall(ctx, e)
 	case loop.Seal:
 		r.seal(ctx, e)

@@ -318,6 +318,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if v.Queued > 0 {
 		row("queued", "%s", counted(v.Queued, "message"))
 	}
+	if e := v.Event; e != nil {
+		row("event", "%s", strings.TrimSpace(untrusted.Name(e.Topic)+" "+untrusted.Name(e.ID)))
+	}
 	if q := v.QueuedEvents; q != nil {
 		row("queued", "%d of %s", q.Used, render.Count(q.Max, "event"))
 	}

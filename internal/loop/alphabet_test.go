@@ -100,6 +100,9 @@ func (th theme) due(p place) (all []string) {
 	if s.Log.SealingSeq > 0 {
 		all = append(all, "sealed")
 	}
+	if s.Watch.Looking {
+		all = append(all, `looked {"marks":[{"digest":"a"}]}`)
+	}
 	if s.Parent.Checking && !s.outcomeDecided() {
 		all = append(all, "parent-checked")
 	}
@@ -143,6 +146,9 @@ func (th theme) otherwise(p place) (all []string) {
 	}
 	if s.Turn.Phase == TurnAsking || s.Turn.Phase == TurnSummarizing {
 		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))
+	}
+	if s.Watch.Looking {
+		all = append(all, `looked {"marks":[{"digest":"b"}],"changed":["inbox/b.txt"]}`, "not-looked no_worker")
 	}
 	for _, c := range s.Calls.List {
 		if s.Checks.has(c.ID) && c.State == CallRunning {

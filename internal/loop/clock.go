@@ -40,6 +40,7 @@ func (s *step) nextDue() (d due) {
 	d = d.or(s.stopDue(), "the deadline of the stop")
 	r := s.Requests.due()
 	d = d.or(r.at, r.why).or(s.Park.due(), "the time it waits for").or(s.Calls.waitDue(), "the time that a step waits for")
+	d = d.or(s.lookDue(), "looking at the files that it watches")
 	if s.timeLimitEndsRun() {
 		d = d.or(s.Budget.deadline(), "the end of the working time")
 	}

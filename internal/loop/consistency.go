@@ -123,5 +123,6 @@ func (s *step) recount() {
 	s.Calls.recount()
 	s.Checks.recount()
 	s.Park.recount()
+	s.Watch.reset(s.now())
 	s.Children.trim()
 }

@@ -18,12 +18,23 @@ type Daemon struct {
 	HasWork bool `json:"has_work,omitempty"`
 	// IdleWakes is how often in a row its interval has woken it and the model called no tool.
 	IdleWakes int `json:"idle_wakes,omitempty"`
+	// Event is the event that has woken the daemon; nil if it works on something else, or on nothing.
+	Event *agent.HandledEvent `json:"event,omitempty"`
 }
 
 func (d *Daemon) markWork() { d.HasWork = true }
 
 // keepWorkIf clears HasWork unless still is true.
-func (d *Daemon) keepWorkIf(still bool) { d.HasWork = d.HasWork && still }
+func (d *Daemon) keepWorkIf(still bool) {
+	if d.HasWork = d.HasWork && still; !d.HasWork {
+		d.Event = nil
+	}
+}
+
+// handle records which event has woken the daemon.
+func (d *Daemon) handle(e agent.EmitCommand) {
+	d.Event = &agent.HandledEvent{ID: e.ID, Topic: e.Topic}
+}
 
 // setWork sets HasWork, from what the session's previous run has left.
 func (d *Daemon) setWork(due bool) { d.HasWork = due }
@@ -90,14 +101,14 @@ func (s *step) sumsUpWhenIdle() bool {
 	return s.ready() && s.idling() && s.Turn.SummaryReason == agent.CompactedForIdle && s.maySuspend()
 }
 
-// hasWork reports whether messages or events wait for an idle daemon. It is not woken while it makes
+// hasWork reports whether messages, events or changed files wait for an idle daemon. It is not woken while it makes
 // its summary.
 func (s *step) hasWork() bool {
 	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&
-		(len(s.Messages.Pending) > 0 || len(s.Messages.Emitted) > 0 || s.Park.Met != nil)
+		(len(s.Messages.Pending) > 0 || len(s.Messages.Emitted) > 0 || s.changedFiles != "" || s.Park.Met != nil)
 }
 
-// wakeIdle gives an idle daemon its next task: all messages, else the first event, else its interval.
+// wakeIdle gives an idle daemon its next task: all messages, else the first event, else changed files, else its interval.
 func (s *step) wakeIdle() {
 	why, cause, input, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", "", 0
 	switch {
@@ -108,7 +119,12 @@ func (s *step) wakeIdle() {
 	case len(s.Messages.Emitted) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
+		s.Daemon.handle(e)
 		why, cause, input = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By, Mode: agent.ResumedEvent}, fmt.Sprintf("The event %s came.", e.Topic), string(e.Payload)
+	case s.changedFiles != "":
+		input = s.changedFiles
+		s.steerFiles()
+		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Mode: agent.ResumedFiles}, "Files that you watch have changed."
 	default:
 		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))

@@ -25,6 +25,11 @@ type (
 	// MakeWorkspace asks for [WorkspaceMade], and EndWorkspace for [WorkspaceEnded].
 	MakeWorkspace struct{ MakeWorkspaceArgs }
 	EndWorkspace  struct{ EndWorkspaceArgs }
+	// Look asks for [Looked], with its number N.
+	Look struct {
+		LookArgs
+		N int64
+	}
 	// CallModel asks for [ModelReplied] or [ModelFailed], with any number of [ModelDelayed] before.
 	// The conversation is the log up to the event Seq.
 	CallModel struct {
@@ -145,6 +150,7 @@ func (List) effect()           {}
 func (Refresh) effect()        {}
 func (MakeWorkspace) effect()  {}
 func (EndWorkspace) effect()   {}
+func (Look) effect()           {}
 func (CallModel) effect()      {}
 func (CallTool) effect()       {}
 func (AskFlow) effect()        {}

@@ -187,6 +187,7 @@ func (e *essential) talk() {
 	events := make([]agent.EmitCommand, len(s.Messages.Emitted))
 	s.Messages.Emitted = events
 	s.Turn.Note, s.Daemon.IdleWakes = given(s.Turn.Note != ""), min(s.Daemon.IdleWakes, 3)
+	s.Watch.LookAt, s.Watch.N, s.Daemon.Event = e.left(s.Watch.LookAt), 0, nil
 }
 
 // tree leaves how the runs around this one stand to it.

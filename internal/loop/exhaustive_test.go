@@ -74,6 +74,15 @@ var themes = []theme{
 		from:   []string{"sealed\nemit @e0 {\"topic\":\"t\"}", "sealed\nemit @e0 {\"topic\":\"t\"}\nemit @e1 {\"topic\":\"t\"}\npause {}"},
 	},
 	{
+		name: "files of a daemon", begin: `started {"agent":"a"}`,
+		opened: `opened {"daemon":{"watch":["inbox"],"every":"1h","queue":1,"watchdog":1},"toolset":[{"name":"add"}]}`,
+		model:  []string{"calls add {}"},
+		from: []string{
+			"sealed\nlooked {\"marks\":[{\"digest\":\"a\"}]}",
+			"sealed\nlooked {\"marks\":[{\"digest\":\"a\"}]}\nafter 30s\ntimer",
+		},
+	},
+	{
 		name: "below", begin: born, opened: `opened {"toolset":[{"name":"add"}],"tools":["ask_user"],"agents":[{"agent":"b"}],"limits":{"turns":2}}`,
 		model: []string{`calls add {} | add {"a":2}`, `calls ask_user {"question":"?"}`, `calls subagent__b {"task":"one"}`},
 		from: []string{

@@ -141,6 +141,12 @@ type (
 	WorkspaceMade struct{ Err *agent.Error }
 	// WorkspaceEnded says what became of it.
 	WorkspaceEnded struct{ Outcome agent.WorkspaceOutcome }
+	// Looked has what the look N has seen, or why nothing (Err).
+	Looked struct {
+		N    int64
+		Seen agent.FilesSeen
+		Err  *agent.Error
+	}
 	// ModelReplied is the model's reply to the call with this AskSeq (see [Turn]).
 	ModelReplied struct {
 		AskSeq int64
@@ -285,6 +291,7 @@ func (Listed) input()          {}
 func (Refreshed) input()       {}
 func (WorkspaceMade) input()   {}
 func (WorkspaceEnded) input()  {}
+func (Looked) input()          {}
 func (ModelReplied) input()    {}
 func (ModelFailed) input()     {}
 func (ModelDelayed) input()    {}

@@ -167,6 +167,8 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 			ok = waits(string(RunListing))
 		case EndWorkspace:
 			ok = waits(string(RunEnding)) && after.Workspace.Ending
+		case Look:
+			ok = after.Watch.Looking && after.Watch.N == e.N
 		case CallModel:
 			ok = waits(string(TurnAsking), string(TurnSummarizing)) && after.Turn.AskSeq == e.Seq
 		case CallTool:

@@ -221,7 +221,7 @@ func specJSONLen(spec agent.Spec) int {
 		n += 2*verbFrame + jsonLen(m.Model)
 	}
 	if spec.Daemon != nil {
-		n += requestFrame + textsJSONLen(spec.Daemon.Topics)
+		n += requestFrame + textsJSONLen(spec.Daemon.Topics) + textsJSONLen(spec.Daemon.Watch)
 	}
 	return n
 }

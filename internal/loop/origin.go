@@ -381,6 +381,7 @@ func (s *step) continued() {
 	s.Parent.dropCheck()
 	s.Children.newExecution(s.At)
 	s.Log.leaveTail()
+	s.Watch.over()
 	s.Suspensions.markContinuedAsNew()
 	if s.isFlow() { // no late result comes to this execution
 		s.Budget.setCharged(agent.Usage{})

@@ -232,6 +232,7 @@ func (s *step) goIdle() {
 		c.Any = append(c.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
 	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsJSONLen(c)}, true
+	s.watchFiles()
 	s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "") // if it is held, Suspension.Holds says so
 }
 

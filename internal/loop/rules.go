@@ -190,6 +190,9 @@ var rules = []rule{
 		func(s *step) bool {
 			return s.isAtRest() && s.Suspensions.published() && s.Log.HeadBehind && s.maySeal()
 		}, func(s *step) { s.seal(false) }},
+	{"look at the files that an idle daemon watches",
+		"suspended and stored, a daemon with `watch` is idle, `watch_every` is over since the last look, and neither a hold nor a look is there",
+		(*step).mustLook, (*step).look},
 	{"seal a long tail during the work",
 		"the tail is over 256 KB",
 		func(s *step) bool { return !s.outcomeDecided() && s.Log.needsSeal() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},

@@ -40,6 +40,7 @@ type State struct {
 	TaskLoad TaskLoad `json:"task_load,omitzero"`
 	Messages Messages `json:"messages,omitzero"`
 	Daemon   Daemon   `json:"daemon,omitzero"`
+	Watch    Watch    `json:"watch,omitzero"`
 
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	Skills    Skills    `json:"skills,omitzero"`

@@ -62,6 +62,8 @@ type step struct {
 	resumed agent.Resumed
 	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.
 	endedBy string
+	// changedFiles says which files that a daemon watches have changed; empty if none have.
+	changedFiles string
 	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
@@ -98,12 +100,10 @@ func (s *step) receive(in Input) error {
 		return s.expect(RunImporting, func() { s.imported(in) })
 	case Listed:
 		return s.expect(RunListing, func() { s.listed(in) })
-	case ModelReplied:
-		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
-	case ModelFailed:
-		return s.takeModelAnswer(in.AskSeq, wire.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
-	case ModelDelayed:
-		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
+	case Looked:
+		return s.looked(in)
+	case ModelReplied, ModelFailed, ModelDelayed:
+		return s.takeModel(in)
 	case ToolReturned:
 		return s.toolReturned(in)
 	case FlowAnswered, FlowSlow, FlowFailed:
@@ -159,6 +159,19 @@ func (s *step) expect(p RunPhase, handle func()) error {
 	}
 	handle()
 	return nil
+}
+
+// takeModel hands the result of a model call to its part.
+func (s *step) takeModel(in Input) error {
+	switch in := in.(type) {
+	case ModelReplied:
+		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
+	case ModelFailed:
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
+	case ModelDelayed:
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
+	}
+	return agent.Errorf(agent.CodeInternal, "the machine knows no input %T", in)
 }
 
 // takeModelAnswer handles the result of a model call, which ask identifies. The late result

@@ -337,6 +337,12 @@ func (p *player) input(verb, rest string) Input {
 		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.SealingSeq), Seq: p.state.Log.SealingSeq}
 	case "not-sealed":
 		return SealFailed{Err: agent.Errorf(agent.Code(rest), "no")}
+	case "looked": // at the files that a daemon watches
+		in := Looked{N: p.state.Watch.N}
+		p.decode(rest, &in.Seen)
+		return in
+	case "not-looked":
+		return Looked{N: p.state.Watch.N, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "cancelled": // by Temporal itself
 		return Cancel{}
 	case "timer":

@@ -364,6 +364,8 @@ func effectText(e Effect) string {
 		return text
 	case List:
 		return "list " + strings.Join(e.Sources, ", ")
+	case Look:
+		return fmt.Sprintf("look %d at %s", e.N, strings.Join(e.Paths, ", "))
 	case MakeWorkspace:
 		return strings.TrimSpace(fmt.Sprintf("make %s %s %s", e.Kind, e.Name, e.Base))
 	case EndWorkspace:

@@ -86,10 +86,10 @@ var (
 	// pointers: see mayBeZero.
 	least = map[string]float64{"agent.nudges": -1, "agent.repairs": -1, "loop_detection.cycles": 2, "loop_detection.results": 2, "loop_detection.parallel": 2, "loop_detection.idle": 2}
 	most  = map[string]float64{"cadence.every": 1000, "cadence.after_turns": 1000, "cadence.max_invocations": 1000, "skip.last_turns": 1000, "skip.attempts": 1000, "remedy.times": 100, "loop_detection.cycles": 10, "loop_detection.results": 100, "loop_detection.parallel": 100, "loop_detection.idle": 100, "adaptive_limit.initial": 10_000, "adaptive_limit.max": 10_000, "adaptive_limit.extend_by": 10_000, "adaptive_limit.shrink_by": 10_000,
-		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
+		"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "notebook.remind": 1000, "skill_match.top_n": agent.MaxActiveSkills, "daemon.topics": 8, "daemon.watch": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be below zero, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last", "verify.max", "call_hooks.max"}
-	notEmpty  = []string{"agent.ceiling", "sub_agent.tools", "verify.checks", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
+	notEmpty  = []string{"agent.ceiling", "sub_agent.tools", "verify.checks", "daemon.watch", "call_hooks.checks", ".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
 		"agent.on_loop": {string(agent.LimitActionFail), string(agent.LimitActionAsk)}, "flow.on_limit": {string(agent.LimitActionFail), string(agent.LimitActionAsk)},
 		"remedy.then":  {string(agent.RecoverAsk), string(agent.RecoverHandoff), string(agent.RecoverFail)},
@@ -317,6 +317,9 @@ func (g *generator) bounds(s *jsonschema.Schema, path string, mayBeZero bool) {
 	switch {
 	case slices.Contains(notEmpty, path) && s.Type == "array":
 		s.MinItems = jsonschema.Ptr(1)
+		if bounded {
+			s.MaxItems = jsonschema.Ptr(int(max))
+		}
 	case slices.Contains(notEmpty, path):
 		s.MinProperties = jsonschema.Ptr(1)
 	case bounded && s.Type == "array":

@@ -151,13 +151,9 @@ func TestEnd(t *testing.T) {
 // The list of events says how far a model says it is, and which instructions a run has now.
 func TestEventOfProgress(t *testing.T) {
 	report := &agent.Progress{Entries: []agent.TodoItem{{Text: "Read", State: agent.TodoDone}, {Text: "Write\nit", State: agent.TodoInProgress}}}
-<<<<<<< ours
 	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event("a", agent.Event{Type: agent.EventProgressReported, Progress: report}))
-=======
-	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event(agent.Event{Type: agent.EventProgressReported, Progress: report}))
 	fresh := agent.NewInstructions("Be brief.", "ana")
-	require.Equal(t, "the agent's newest instructions, 213c22ed", render.Event(agent.Event{Type: agent.EventInstructionsChanged, Instructions: &fresh})[:41])
->>>>>>> theirs
+	require.Equal(t, "the agent's newest instructions, 213c22ed", render.Event("a", agent.Event{Type: agent.EventInstructionsChanged, Instructions: &fresh})[:41])
 }
 
 func TestArguments(t *testing.T) {

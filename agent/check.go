@@ -32,8 +32,11 @@ func (d Definition) Check() error {
 	if err := d.Compaction.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
-	if err := d.Reasoning.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
+	if err := errors.Join(d.owns(d.Reasoning.Check()), d.owns(d.ReasoningPolicy.Check())); err != nil {
+		return err
+	}
+	if d.ReasoningPolicy != nil && d.Model == FlowModel {
+		return Errorf(CodeInvalidInput, "agent %s: reasoning_policy is for a model, and a flow has none; leave reasoning_policy out", d.Name).WithPath("reasoning_policy")
 	}
 	if err := d.Notebook.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)

@@ -43,6 +43,8 @@ type ModelArgs struct {
 	Next *agent.NextTurn `json:"next,omitempty"`
 	// Skip is how many models of the chain are not asked, because they refused or a hook names another.
 	Skip int `json:"skip,omitempty"`
+	// Reasoning is the level that the agent's policy chooses; empty leaves it to the Spec and to Next.
+	Reasoning agent.Reasoning `json:"reasoning,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
 	// Skills are read before the model is called; nil for none.
@@ -98,6 +100,8 @@ type CheckArgs struct {
 	// calls as text.
 	Budget    *agent.TurnBudget `json:"budget,omitempty"`
 	TextCalls bool              `json:"text_calls,omitempty"`
+	// Reasoning is the level that the agent's policy chooses for a judge; empty leaves it to the Spec.
+	Reasoning agent.Reasoning `json:"reasoning,omitempty"`
 }
 
 // FlowArgs are the arguments of the activity that asks a flow's function for its next steps.
@@ -246,6 +250,9 @@ func (s *step) callModel(m ModelArgs) {
 	}
 	if m.Summary == "" {
 		m.Lessons = s.Lessons.text(s.Spec)
+	}
+	if m.Next == nil || m.Next.Reasoning == "" {
+		m.Reasoning = s.Spec.ReasoningFor(m.Summary.task())
 	}
 	s.do(CallModel{ModelArgs: m, Seq: s.Turn.AskSeq})
 }

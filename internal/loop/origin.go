@@ -279,6 +279,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	// runtime's.
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
+	spec.Definition = spec.InferReasoningTask(!s.Parent.parkUntil().IsZero()) // only runs that work for a check have such a time
 	s.Spec = &spec
 	if err := firstError(s.tooLong(), s.mayUseSkills(s.Origin.Start.Skills), s.checkBeyond()); err != nil {
 		s.fail(err)

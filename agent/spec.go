@@ -165,6 +165,9 @@ type Definition struct {
 	// StateVersion is the version of the session's state that the agent's tools write. When a
 	// run begins, a session of another version is migrated.
 	StateVersion int `json:"state_version,omitempty"`
+	// Stateless means that runs keep no session: nothing of a run is stored, and no run continues
+	// another one. Its log stays in Temporal's history alone. Options that need a session are refused.
+	Stateless bool `json:"stateless,omitempty"`
 	// PersistState are the keys of the session's state that a run finds from earlier runs. What
 	// tools set under other keys lasts for one run, and its forks and retries. Empty means every key.
 	PersistState []string `json:"persist_state,omitempty"`

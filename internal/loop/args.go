@@ -25,6 +25,8 @@ type Caller struct {
 	// that run when the parent closes, for any reason.
 	Parent *wire.Parent `json:"parent,omitempty"`
 	Trace  agent.Trace  `json:"trace,omitzero"`
+	// Stateless means that the activity stores nothing, since the agent is stateless.
+	Stateless bool `json:"stateless,omitempty"`
 }
 
 // ModelArgs are the arguments of the activity that calls the model.
@@ -203,7 +205,7 @@ type SealArgs struct {
 
 // caller returns what the run's activities are told of it.
 func (s *step) caller() Caller {
-	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace}
+	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace, Stateless: s.Log.Unstored}
 	if b := s.Parent.Start; b != nil && (b.Background || b.Outlives) {
 		c.Parent = &b.Parent
 	}

@@ -150,6 +150,10 @@ func (s *step) opened(in Opened) {
 	if _, foreign := s.FilesOfParent(); len(foreign) > 0 {
 		s.Origin.takeParts(s.Session, in.Parts)
 	}
+	if err := s.needsSession(in.Spec); err != nil {
+		s.fail(err)
+		return
+	}
 	s.Origin.Imported = in.Imported
 	if s.Origin.Start.Import != "" {
 		s.enterPhase(RunImporting)
@@ -157,6 +161,7 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Spec = in.Spec
+	s.Log.setUnstored(s.Spec.Stateless)
 	if s.Parent.Start != nil { // the parent waits for an end, and a daemon has none
 		spec := *in.Spec
 		spec.Daemon, s.Spec = nil, &spec
@@ -279,7 +284,6 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	// runtime's.
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
-	spec.Definition = spec.InferReasoningTask(!s.Parent.parkUntil().IsZero()) // only runs that work for a check have such a time
 	s.Spec = &spec
 	if err := firstError(s.tooLong(), s.mayUseSkills(s.Origin.Start.Skills), s.checkBeyond()); err != nil {
 		s.fail(err)

@@ -38,6 +38,7 @@ var policies = []policy{
 	{"the tool `report_progress`", "built-in-tools.md#progress", []string{"progress.go"}},
 	{"the tool `wait_for_user`", "built-in-tools.md", []string{"waitforuser.go"}},
 	{"a sub-agent's `workspace`", "delegation.md", []string{"workspace.go"}},
+	{"`stateless`", "sessions.md#agents-without-sessions", []string{"stateless.go"}},
 	{"`report`", "agents.md#turns", []string{"runreport.go"}},
 }
 

@@ -22,6 +22,7 @@ agents:
     role: reviewer
     tools: [fs_read, fs_write]
     rules: [{do: ask, tools: [fs_write], reason: It changes files.}]
+  sorter: {model: anthropic/claude-sonnet-5, stateless: true}
 workspace: project
 `), 0o600))
 	look := func(args ...string) ran {
@@ -42,6 +43,11 @@ workspace: project
 	require.Equal(t, "preview", p.Type)
 	require.Equal(t, "claude-sonnet-5", p.Spec.Model[len("anthropic/"):])
 	require.Positive(t, p.Request.Tokens)
+
+	// A stateless agent takes no session, and that is said before anything starts (OA-112).
+	r = inProcess(t, "run", "sorter", "Spam?", "--session", "mail-7", "--data", data)
+	require.Equal(t, 2, r.exit, r.err)
+	require.Contains(t, r.err, "agent sorter is stateless, and keeps no session: leave --session out")
 
 	entries, err := os.ReadDir(data)
 	require.NoError(t, err)

@@ -120,7 +120,7 @@ func checkArguments(log, whole *store.View, k agent.Check, in ToolInput) (json.R
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(q.prompt(k, log.Spec()))
+	return json.Marshal(q.prompt(k, log.Spec(), in.Check.Reasoning))
 }
 
 // material returns what a check's tool gets, and what a judge is asked about it.

@@ -128,7 +128,7 @@ func TestTheTaskOfACheckHasItsFiles(t *testing.T) {
 	k, hidden := agent.Check{Judge: &agent.Judge{Model: "j"}}, `{"task":"","files_not_shown":[{"name":"orders.txt","media_type":"text/plain"}]}`
 	q, err := taskQuestion(agent.RunTask{Session: "s", Files: orders})
 	require.NoError(t, err)
-	p := q.prompt(k, &agent.Spec{})
+	p := q.prompt(k, &agent.Spec{}, "")
 	require.Contains(t, p.Text, hidden)
 	require.Contains(t, p.Instructions, "You do not see what is in the files")
 	_, err = taskQuestion(agent.RunTask{Files: []agent.TaskFile{{Name: strings.Repeat("x", maxJudgedAnswer)}}})
@@ -146,7 +146,7 @@ func TestWhatAJudgeSees(t *testing.T) {
 	require.NoError(t, err)
 	q, err := answerQuestion(log, p)
 	require.NoError(t, err)
-	head, record, ok := strings.Cut(q.prompt(k, log.Spec()).Text, "\n")
+	head, record, ok := strings.Cut(q.prompt(k, log.Spec(), "").Text, "\n")
 	require.True(t, ok)
 	require.Equal(t, "Is the work done? The material is this JSON value:", head)
 	require.NotContains(t, record, "\n")

@@ -100,6 +100,9 @@ func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Pro
 	if _, err := d.Model(p.Model); err != nil {
 		return wire.Reply{}, notBegun(ctx, durable.NoSlot{Missing: asError(err)})
 	}
+	if in.Check != nil {
+		spec.Reasoning = cmp.Or(in.Check.Reasoning, spec.Reasoning)
+	}
 	spec.Model, spec.Fallbacks, spec.Toolset, spec.Completion = p.Model, nil, nil, agent.CompletionNatural
 	spec.Instructions, spec.Output, spec.MaxOutputTokens, spec.ModelAttempts = p.Instructions, p.Output, p.MaxOutputTokens, in.Attempts
 	// Before anything is sent, and by the prompt alone: the model does not get the flow's log.

@@ -111,12 +111,16 @@ type judgeQuestion struct {
 	value any
 }
 
-// prompt returns a judge's question as a prompt.
-func (q judgeQuestion) prompt(k agent.Check, spec *agent.Spec) wire.Prompt {
+// prompt returns a judge's question as a prompt. chosen is the level that the agent's policy chooses.
+func (q judgeQuestion) prompt(k agent.Check, spec *agent.Spec, chosen agent.Reasoning) wire.Prompt {
+	most := k.Judge.MaxOutputTokens
+	if most == 0 && chosen == "" { // thinking counts as output: a judge that thinks would be cut off
+		most = judgeTokens
+	}
 	return wire.Prompt{
 		Model: cmp.Or(k.Judge.Model, spec.Model), Instructions: strings.TrimSpace(q.rules + "\n\n" + k.Judge.Instructions),
 		Text:   q.ask + " The material is this JSON value:\n" + asJSON(q.value),
-		Output: agent.VerdictSchema(), MaxOutputTokens: cmp.Or(k.Judge.MaxOutputTokens, judgeTokens),
+		Output: agent.VerdictSchema(), MaxOutputTokens: most,
 	}
 }
 

@@ -58,7 +58,7 @@ func TestAJudgeReadsNoSecretArguments(t *testing.T) {
 	require.NoError(t, err)
 	q, err := callsQuestion(log, p)
 	require.NoError(t, err)
-	text := q.prompt(agent.Check{Judge: &agent.Judge{Model: "other/j"}}, log.Spec()).Text
+	text := q.prompt(agent.Check{Judge: &agent.Judge{Model: "other/j"}}, log.Spec(), "").Text
 	require.Contains(t, text, "ann")
 	require.NotContains(t, text, "hunter2")
 }

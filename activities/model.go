@@ -183,6 +183,7 @@ func (in ModelInput) shown() bool {
 // spec returns the run's Spec, changed for a summary.
 func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
+	s.Reasoning = cmp.Or(in.Reasoning, s.Reasoning)
 	if n := in.Next; n != nil {
 		s.MaxOutputTokens, s.Reasoning = cmp.Or(n.MaxOutputTokens, s.MaxOutputTokens), cmp.Or(n.Reasoning, s.Reasoning)
 		s.Temperature = cmp.Or(n.Temperature, s.Temperature)

@@ -123,6 +123,9 @@ func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, er
 	if raw, err := json.Marshal(out.Spec); err != nil || len(raw) > maxSpec {
 		return OpenResult{}, agent.Errorf(agent.CodeTooLarge, "agent %s can't start: its definition with the schemas of its tools has %d bytes, and %d are allowed", in.Agent, len(raw), maxSpec).WithPath("agent")
 	}
+	if out.Spec.Stateless { // no session: the store is not asked
+		return out, nil
+	}
 	if in.ClaimSeparately {
 		out.Late = true
 		return out, nil

@@ -202,6 +202,9 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 			return log.State(), nil
 		},
 		PutFile: func(ctx context.Context, name, mediaType string, data []byte) (f *agent.File, err error) {
+			if in.Stateless {
+				return nil, agent.Errorf(agent.CodeInvalidInput, "agent %s is stateless, and stores no file: return %s as text, or let the agent keep sessions", in.Agent, name)
+			}
 			err = patiently(ctx, func() (err error) { f, err = d.Log.PutFile(ctx, in.Session, name, mediaType, data); return err })
 			return f, err
 		},

@@ -32,8 +32,11 @@ func (d Definition) Check() error {
 	if err := d.Compaction.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
-	if err := d.Reasoning.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
+	if err := errors.Join(d.owns(d.Reasoning.Check()), d.owns(d.ReasoningPolicy.Check())); err != nil {
+		return err
+	}
+	if d.ReasoningPolicy != nil && d.Model == FlowModel {
+		return Errorf(CodeInvalidInput, "agent %s: reasoning_policy is for a model, and a flow has none; leave reasoning_policy out", d.Name).WithPath("reasoning_policy")
 	}
 	if err := d.Notebook.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
@@ -56,7 +59,7 @@ func (d Definition) Check() error {
 	if err := d.checkStalledOutput(); err != nil {
 		return err
 	}
-	return errors.Join(d.checkFallbacks(), d.checkAwaitResumption(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.checkReminders(), d.LoopDetection.check(d.Name))
+	return errors.Join(d.checkFallbacks(), d.checkAwaitResumption(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.checkReminders(), d.checkStateless(), d.LoopDetection.check(d.Name))
 }
 
 // owns puts the agent's name before an error. Each of several errors needs it: they are shown one by one.

@@ -262,6 +262,8 @@ type Memo struct {
 	Workspace WorkspaceResult `json:"workspace,omitempty"`
 	// Retention is [Definition.Retention], if the run has no parent.
 	Retention Duration `json:"retention,omitempty"`
+	// Stateless is [Definition.Stateless].
+	Stateless bool `json:"stateless,omitempty"`
 	// Suspension and Requests are set if the run waits for somebody.
 	Suspension string        `json:"suspension,omitempty"`
 	Requests   []MemoRequest `json:"requests,omitempty"`

@@ -142,8 +142,11 @@ type Definition struct {
 	// Temperature is the model's sampling temperature; nil means the provider's default.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// Reasoning is how much the model and its fallbacks think before they answer; empty means
-	// each provider's default.
+	// reasoning_policy, or each provider's default.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
+	// ReasoningPolicy chooses the level of reasoning by what each model call is for; nil means no
+	// policy. A level in Reasoning wins over it, also one that the role fills in.
+	ReasoningPolicy *ReasoningPolicy `json:"reasoning_policy,omitempty"`
 	// ResumeWithin is how long after its suspension a run can be resumed or answered; zero
 	// means forever. Later, both are refused with the code
 	// [CodeExpired].
@@ -162,6 +165,9 @@ type Definition struct {
 	// StateVersion is the version of the session's state that the agent's tools write. When a
 	// run begins, a session of another version is migrated.
 	StateVersion int `json:"state_version,omitempty"`
+	// Stateless means that runs keep no session: nothing of a run is stored, and no run continues
+	// another one. Its log stays in Temporal's history alone. Options that need a session are refused.
+	Stateless bool `json:"stateless,omitempty"`
 	// PersistState are the keys of the session's state that a run finds from earlier runs. What
 	// tools set under other keys lasts for one run, and its forks and retries. Empty means every key.
 	PersistState []string `json:"persist_state,omitempty"`
@@ -297,27 +303,6 @@ const FinishTool = "finish"
 // if its recovery names [FailureUnable].
 const ReturnUnableTool = "return_unable"
 
-// Profile names a set of defaults.
-type Profile string
-
-// The profiles: an agent that uses tools, one that looks things up, one that checks the
-// work of others, and one that answers at once. The zero value means tool_using.
-const (
-	ProfileToolUsing  Profile = "tool_using"
-	ProfileResearcher Profile = "researcher"
-	ProfileVerifier   Profile = "verifier"
-	ProfileCompleter  Profile = "completer"
-)
-
-type defaults struct{ turns, nudges, repairs int }
-
-var profiles = map[Profile]defaults{
-	ProfileToolUsing:  {50, 8, 1},
-	ProfileResearcher: {30, 4, 1},
-	ProfileVerifier:   {5, 0, 3},
-	ProfileCompleter:  {1, 0, 3},
-}
-
 // OneOf is one name, or several of which any one is enough. In JSON it is a string or a
 // list of strings.
 type OneOf []string
@@ -363,7 +348,7 @@ func (d Definition) WithDefaults() Definition {
 	d.ModelTimeout = or(d.ModelTimeout, Duration(10*time.Minute))
 	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
 	d.Compaction = d.Compaction.WithDefaults()
-	d.Daemon = d.Daemon.WithDefaults()
+	d.Daemon, d.ReasoningPolicy = d.Daemon.WithDefaults(), d.ReasoningPolicy.WithDefaults()
 	d.ToolNarrowing, d.Recovery, d.SkillMatch = d.ToolNarrowing.WithDefaults(), d.Recovery.WithDefaults(), d.SkillMatch.WithDefaults()
 	d.Verify, d.Hooks = d.Verify.WithDefaults(), d.Hooks.WithDefaults()
 	d.suspensionDefaults()

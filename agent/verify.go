@@ -90,7 +90,8 @@ type Judge struct {
 	Model string `json:"model,omitempty"`
 	// Instructions say what is enough: the rubric.
 	Instructions string `json:"instructions,omitempty"`
-	// MaxOutputTokens bounds the reply; zero means 1024.
+	// MaxOutputTokens bounds the reply, with what the judge thinks; zero means 1024, or the model's own
+	// bound if the agent's reasoning_policy chooses how much it thinks.
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
 }
 

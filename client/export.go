@@ -125,6 +125,11 @@ func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 // has not stored yet.
 func (c *Client) content(ctx context.Context, session string) (content export.Content, tail []store.Packed, err error) {
 	info, err := c.last(ctx, session)
+	if err == nil {
+		if err := keepsSession(info); err != nil {
+			return content, nil, err
+		}
+	}
 	switch {
 	case err == nil && !durable.Closed(info):
 		raw, err := signals.State.Ask(ctx, c.temporal, session, info.GetExecution().GetRunId(), signals.None{})

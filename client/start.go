@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -97,6 +98,9 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		return nil, fmt.Errorf("start refused: %w", err)
 	} else if info, err := c.last(ctx, session); err == nil {
 		start.After = info.GetFirstRunId()
+		if err := keepsSession(info); err != nil {
+			return nil, fmt.Errorf("start refused: %w", err)
+		}
 	} else if !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
@@ -157,6 +161,9 @@ func (c *Client) predecessor(ctx context.Context, session string) (predecessor, 
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return predecessor{}, err
 	}
+	if err := keepsSession(info); err != nil {
+		return predecessor{}, err
+	}
 	p, queue := info.GetPriority(), c.taskQueue
 	// The workers of another task queue may not have the agent, or another one of its name.
 	if last := info.GetTaskQueue(); last != "" && !c.queueGiven {
@@ -164,6 +171,16 @@ func (c *Client) predecessor(ctx context.Context, session string) (predecessor, 
 	}
 	priority := temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}
 	return predecessor{run: info.GetFirstRunId(), priority: priority, taskQueue: queue}, nil
+}
+
+// keepsSession returns a [agent.CodeInvalidInput] error if a run is of a stateless agent: it has no
+// session that another run could continue, or that could be exported.
+func keepsSession(info *workflowpb.WorkflowExecutionInfo) error {
+	if !ReadMemo(info).Stateless {
+		return nil
+	}
+	id := info.GetExecution().GetWorkflowId()
+	return agent.Errorf(agent.CodeInvalidInput, "run %s is of a stateless agent, which keeps no session; start a new run without a session", id).WithPath("session")
 }
 
 // The server's limits of a priority.

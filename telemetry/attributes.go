@@ -13,6 +13,7 @@ const (
 	runKey     = attribute.Key("fermata.run")
 	turnKey    = attribute.Key("fermata.turn")
 	attemptKey = attribute.Key("fermata.attempt")
+	levelKey   = attribute.Key("fermata.reasoning") // how much the model is to think
 	// outsideKey is what a tool is, if the run's workflow calls it: activity, workflow or nexus.
 	outsideKey = attribute.Key("fermata.tool.temporal")
 	// outcomeKey is how a segment or turn ended: suspended, the run's end, or ended for a

@@ -63,6 +63,9 @@ func asked(req *model.Request) (with []attribute.KeyValue) {
 	if req.Temperature != nil {
 		with = append(with, semconv.GenAIRequestTemperature(*req.Temperature))
 	}
+	if req.Reasoning != "" {
+		with = append(with, levelKey.String(string(req.Reasoning)))
+	}
 	return with
 }
 

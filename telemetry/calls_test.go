@@ -44,7 +44,7 @@ func (p *process) ask(ctx context.Context, a answers) error {
 	half := 0.5
 	_, err := p.Model(a).Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: "trip-42", Run: "01a1", Agent: "payer", Model: "acme/big", Trace: where, Turn: 1, Attempt: 2},
-		Model: "big", Instructions: secret, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, secret)}, MaxOutputTokens: 100, Temperature: &half,
+		Model: "big", Instructions: secret, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, secret)}, MaxOutputTokens: 100, Temperature: &half, Reasoning: agent.ReasoningLow,
 	}, func(model.Delta) {})
 	return err
 }
@@ -78,7 +78,7 @@ func TestAModelCall(t *testing.T) {
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "acme", "gen_ai.request.model": "big", "gen_ai.request.max_tokens": "100",
 		"gen_ai.request.temperature": "0.5", "gen_ai.response.finish_reasons": `["stop"]`, "gen_ai.usage.input_tokens": "1000", "gen_ai.usage.output_tokens": "200",
 		"gen_ai.usage.cache_read.input_tokens": "600", "gen_ai.usage.cache_creation.input_tokens": "100", "gen_ai.usage.reasoning.output_tokens": "50",
-		"gen_ai.agent.name": "payer", "gen_ai.conversation.id": "trip-42", "fermata.run": "01a1", "fermata.turn": "1", "fermata.attempt": "2",
+		"gen_ai.agent.name": "payer", "gen_ai.conversation.id": "trip-42", "fermata.run": "01a1", "fermata.turn": "1", "fermata.attempt": "2", "fermata.reasoning": "low",
 	}, attrs(s.Attributes))
 	const of = "gen_ai.operation.name=chat,gen_ai.provider.name=acme,gen_ai.request.model=big"
 	sums := p.sums(t)

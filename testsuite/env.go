@@ -66,7 +66,8 @@ type Env struct {
 	count   int // of the sessions that it has named
 	// suffix keeps the names of its sessions distinct from those of other tests on a
 	// server.
-	suffix string
+	suffix    string
+	stateless map[string]bool // by the names of agents
 }
 
 // backend is where runs are executed: a server or Temporal's test environment.
@@ -90,7 +91,10 @@ func New(t testing.TB, o *Options) *Env {
 	}
 	require.NoError(t, o.Person.Check())
 	own := o.worker(t)
-	s := &Env{t: t, log: store.NewLog(own.Store)}
+	s := &Env{t: t, log: store.NewLog(own.Store), stateless: map[string]bool{}}
+	for _, def := range own.Agents {
+		s.stateless[def.Name] = def.Stateless
+	}
 	if o.Server != nil {
 		require.Empty(t, o.Activities, "testsuite.Options.Activities are for Temporal's test environment: with testsuite.Options.Server, start the worker that has them")
 	}
@@ -172,7 +176,8 @@ func inQueue(r rune) rune {
 }
 
 // Start starts a run; o may be nil. Without a session in o, each run gets a new one:
-// "session-1", "session-2" and so on, with a unique suffix on a server. EndWith needs a
+// "session-1", "session-2" and so on, with a unique suffix on a server. A stateless agent's run gets a
+// random name. EndWith needs a
 // server.
 func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	s.t.Helper()
@@ -182,7 +187,11 @@ func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	}
 	// A number, so the same test has the same names each time; a server is shared, so it needs the
 	// suffix.
-	if with.Session == "" {
+	switch {
+	case with.Session != "":
+	case s.stateless[name]: // it refuses a session's name
+		with.Session = uuid.NewString()
+	default:
 		s.count++
 		with.Session = fmt.Sprintf("session-%d%s", s.count, s.suffix)
 	}

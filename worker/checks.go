@@ -113,6 +113,9 @@ func checkVerifier(d *activities.Activities, a activities.Agent, path string, k 
 	if !ok {
 		return agent.Errorf(agent.CodeUnknownAgent, "agent %s: %s: there is no agent %q; the worker has %s", a.Spec.Name, path, k.Agent, names(d.Agents))
 	}
+	if below.Spec.Stateless {
+		return runBelow("agent "+a.Spec.Name+": "+path, k.Agent)
+	}
 	if lacks := beyond(a, below, agent.SubAgent{Agent: k.Agent, Tools: k.Tools}); len(lacks) > 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "agent %s: %s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", a.Spec.Name, path, k.Agent, a.Spec.Name, strings.Join(lacks, ", "))
 	}

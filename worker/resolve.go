@@ -188,6 +188,9 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 			if !ok {
 				faults = append(faults, agent.Errorf(agent.CodeUnknownAgent, "agent %s: agents[%d]: there is no agent %q; the worker has %s", name, i, sub.Agent, names(d.Agents)).WithPath("agents"))
 			}
+			if ok && below.Spec.Stateless {
+				faults = append(faults, runBelow(fmt.Sprintf("agent %s: agents[%d]", name, i), sub.Agent).WithPath("agents"))
+			}
 			if lacks := beyond(a, below, sub); ok && len(lacks) > 0 {
 				faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: agents[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", name, i, sub.Agent, name, strings.Join(lacks, ", ")).WithPath("agents"))
 			}
@@ -223,6 +226,12 @@ func checkWatch(d *activities.Activities, daemon *agent.Daemon) error {
 
 func noWorkspace() error {
 	return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces, or in an agents file give an agent a tool that works in it, such as fs_read")
+}
+
+// runBelow returns the error of a stateless agent that would run below another run. That one's log would
+// name it, and keep what it says.
+func runBelow(path, name string) *agent.Error {
+	return agent.Errorf(agent.CodeInvalidInput, "%s: %s is stateless, and can't run below another agent, whose session would keep its answers; leave stateless out, or start %s itself", path, name, name)
 }
 
 // checkWorkspace refuses a workspace that this worker can't make.

@@ -75,6 +75,22 @@ func TestRulesNameTools(t *testing.T) {
 	}
 }
 
+// A stateless agent can't run below another one, or check its answer: the session above would keep what it
+// says (OA-112).
+func TestAStatelessAgentRunsAlone(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	for _, lead := range []agent.Definition{
+		{Agents: []agent.SubAgent{{Agent: "sorter"}}}, {Verify: agent.Verify{Checks: []agent.Check{{Name: "k", Agent: "sorter", Task: "Look."}}}},
+	} {
+		lead.Name, lead.Model = "lead", "script"
+		_, err := (&worker.Options{
+			Store: dir, Models: map[string]model.Model{"script": testsuite.NewScript()}, Agents: []agent.Definition{lead, {Name: "sorter", Model: "script", Stateless: true}},
+		}).Resolve()
+		require.ErrorContains(t, err, "sorter is stateless, and can't run below another agent")
+	}
+}
+
 // An agent below keeps a client tool if its parent has a tool or a client tool of that name, or hands it on
 // by its entry. Otherwise it would lose it, and the worker refuses to start.
 func TestClientToolsAreHandedOn(t *testing.T) {

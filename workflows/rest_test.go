@@ -200,3 +200,22 @@ func TestReasoningIsSaidInEveryCall(t *testing.T) {
 		require.Equal(t, agent.ReasoningHigh, r.Reasoning, "request %d", i+1)
 	}
 }
+
+// A summary for the model's window is a task of its own, whatever the agent's turns are for (HA-50).
+func TestReasoningOfACompaction(t *testing.T) {
+	b := reader(t, agent.CompactionPolicy{}, 0)
+	thinks := b.acts.Agents["tester"]
+	thinks.Spec.ReasoningPolicy = &agent.ReasoningPolicy{Scale: agent.ReasoningLarge, Task: agent.ReasoningCode}
+	b.acts.Agents["tester"] = thinks
+	firstCompaction(t, b)
+	seen := map[agent.Reasoning]bool{}
+	for _, r := range b.script.Requests() {
+		want := agent.ReasoningXHigh
+		if r.NoCalls {
+			want = agent.ReasoningLow
+		}
+		require.Equal(t, want, r.Reasoning)
+		seen[want] = true
+	}
+	require.Len(t, seen, 2)
+}

@@ -56,8 +56,11 @@ func (r *runner) printPreview(p *agent.Preview) {
 	if s.Role != "" {
 		r.Print("role          %s", s.Role)
 	}
-	if s.Reasoning != "" {
+	switch p := s.ReasoningPolicy; {
+	case s.Reasoning != "":
 		r.Print("reasoning     %s", s.Reasoning)
+	case p != nil:
+		r.Print("reasoning     %s (%s, scale %s)", p.Level(p.Task), p.Task, p.Scale)
 	}
 	r.Print("limits        %s", limitsText(s))
 	r.Print("ends          %s", endText(s))

@@ -22,6 +22,7 @@ agents:
     role: reviewer
     tools: [fs_read, fs_write]
     rules: [{do: ask, tools: [fs_write], reason: It changes files.}]
+  sorter: {model: anthropic/claude-sonnet-5, stateless: true}
 workspace: project
 `), 0o600))
 	look := func(args ...string) ran {
@@ -42,6 +43,11 @@ workspace: project
 	require.Equal(t, "preview", p.Type)
 	require.Equal(t, "claude-sonnet-5", p.Spec.Model[len("anthropic/"):])
 	require.Positive(t, p.Request.Tokens)
+
+	// A stateless agent takes no session, and that is said before anything starts (OA-112).
+	r = inProcess(t, "run", "sorter", "Spam?", "--session", "mail-7", "--data", data)
+	require.Equal(t, 2, r.exit, r.err)
+	require.Contains(t, r.err, "agent sorter is stateless, and keeps no session: leave --session out")
 
 	entries, err := os.ReadDir(data)
 	require.NoError(t, err)
@@ -69,6 +75,7 @@ agents:
     skills: ["*"]
     skill_match: {}
     lessons: true
+    reasoning_policy: {scale: large}
     reminders: [{text: Never push.}]
     limits: {adaptive: {initial: 4, max: 16}}
     recovery: {refusal: {do: retry, times: 2, then: handoff}, limit_turns: ask}
@@ -82,7 +89,7 @@ agents:
 	require.Zero(t, r.exit, r.err)
 	for _, want := range []string{
 		"limits        4 turns of its own at first, and up to 16", "check         rubric (judge, every 2 turns, at most 1 time)", "hook          plan (before_calls, judge, not in the last turn, not after 3 attempts in a row)", "vetoes        3 at most", "hook          guard (before_run, judge, not asked: taken to accept)", "first request ", "tokens of the model's window",
-		"recovery      limit_turns: ask", "recovery      refusal: retry, at most 2 times in a row, then handoff", "lessons       ", "reminder      Never push.",
+		"recovery      limit_turns: ask", "recovery      refusal: retry, at most 2 times in a row, then handoff", "lessons       ", "reasoning     high (agent, scale large)", "reminder      Never push.",
 		"skill         notes (named by you)", "skill         deploy (matches the task)", "│ One line for each change.", "│ Deploy to staging first.",
 	} {
 		require.Contains(t, r.out, want)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -202,13 +203,13 @@ func (r *runner) check(ctx context.Context) (err error) {
 	return r.checkInput()
 }
 
-// checkInput refuses skills that the file's agent lacks, and a task that is no input for a flow of the file, before there is a session. A
+// checkInput refuses skills that the file's agent lacks, a session for a stateless agent, and a task that is no input for a flow of the file, before there is a session. A
 // worker refuses it too.
 func (r *runner) checkInput() error {
 	if r.file == nil {
 		return nil
 	}
-	if err := r.file.CheckUserSkills(r.agent, r.skills); err != nil {
+	if err := errors.Join(r.file.CheckUserSkills(r.agent, r.skills), r.file.CheckSession(r.agent, r.session)); err != nil {
 		return err
 	}
 	if r.silent {

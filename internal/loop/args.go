@@ -25,6 +25,8 @@ type Caller struct {
 	// that run when the parent closes, for any reason.
 	Parent *wire.Parent `json:"parent,omitempty"`
 	Trace  agent.Trace  `json:"trace,omitzero"`
+	// Stateless means that the activity stores nothing, since the agent is stateless.
+	Stateless bool `json:"stateless,omitempty"`
 }
 
 // ModelArgs are the arguments of the activity that calls the model.
@@ -43,6 +45,8 @@ type ModelArgs struct {
 	Next *agent.NextTurn `json:"next,omitempty"`
 	// Skip is how many models of the chain are not asked, because they refused or a hook names another.
 	Skip int `json:"skip,omitempty"`
+	// Reasoning is the level that the agent's policy chooses; empty leaves it to the Spec and to Next.
+	Reasoning agent.Reasoning `json:"reasoning,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
 	// Skills are read before the model is called; nil for none.
@@ -98,6 +102,8 @@ type CheckArgs struct {
 	// calls as text.
 	Budget    *agent.TurnBudget `json:"budget,omitempty"`
 	TextCalls bool              `json:"text_calls,omitempty"`
+	// Reasoning is the level that the agent's policy chooses for a judge; empty leaves it to the Spec.
+	Reasoning agent.Reasoning `json:"reasoning,omitempty"`
 }
 
 // FlowArgs are the arguments of the activity that asks a flow's function for its next steps.
@@ -204,7 +210,7 @@ type SealArgs struct {
 
 // caller returns what the run's activities are told of it.
 func (s *step) caller() Caller {
-	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace}
+	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace, Stateless: s.Log.Unstored}
 	if b := s.Parent.Start; b != nil && (b.Background || b.Outlives) {
 		c.Parent = &b.Parent
 	}
@@ -251,6 +257,9 @@ func (s *step) callModel(m ModelArgs) {
 	}
 	if m.Summary == "" {
 		m.Lessons = s.Lessons.text(s.Spec)
+	}
+	if m.Next == nil || m.Next.Reasoning == "" {
+		m.Reasoning = s.Spec.ReasoningFor(m.Summary.task())
 	}
 	s.do(CallModel{ModelArgs: m, Seq: s.Turn.AskSeq})
 }

@@ -31,7 +31,7 @@ func (s *step) nextDue() (d due) {
 	}
 	d = d.or(s.parentCheckDue(), "looking after the run above").or(s.Children.checkDue(), "looking after the runs below")
 	// A child in the foreground keeps the run in this execution: the time would stay due.
-	if !s.needsChildEvents() && s.Phase != RunContinuing {
+	if !s.bindsExecution() && s.Phase != RunContinuing {
 		d = d.or(s.Suspensions.continueAsNewAt(), "going on in a new execution")
 	}
 	if a := s.End.Grace; a != nil {

@@ -143,6 +143,10 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	return append(all, own)
 }
 
+// bindsExecution reports whether the run can't continue as new: a new execution would have no log of a
+// stateless run, and would miss what needsChildEvents says.
+func (s *step) bindsExecution() bool { return s.Log.Unstored || s.needsChildEvents() }
+
 // needsChildEvents reports whether a call of the turn waits for a child, or a child has not begun
 // yet. In a new execution Temporal would report neither the child's start nor its result.
 func (s *step) needsChildEvents() bool {

@@ -54,7 +54,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
 	if before.Status() != agent.StatusSuspended && after.Status() == agent.StatusSuspended && !(&step{State: after}).onlyHeldByAncestor() {
-		require.LessOrEqual(t, after.Suspensions.Open.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
+		require.LessOrEqual(t, after.Suspensions.Open.Seq, after.Log.storedTo(), "a run says that it is suspended when that is stored")
 	}
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ContinueAsNew); return ok }); carries {
 		require.True(t, after.Log.tailFitsAlong(), "little that is not stored is carried over")
@@ -146,7 +146,7 @@ func checkKept(t require.TestingT, before, after State) {
 		require.Empty(t, after.Messages.Pending, "all that was said is in the log at the end")
 	}
 	if lost := after.Log.SealingSeq == 0 && before.Log.SealingSeq > 0 && stored < before.Log.Seq; after.Phase == RunEnded && !lost {
-		require.Empty(t, after.Log.Tail, "all is stored at the end")
+		require.Empty(t, after.Log.toStore(), "all is stored at the end")
 	}
 }
 

@@ -17,9 +17,11 @@ type Log struct {
 	Version int64 `json:"version,omitempty"`
 	// Fence is the fence of the last write to the store that the machine decided. It orders
 	// writes: the store refuses a lower one (docs/store.md). The workflow sets Fence.By.
-	Fence agent.Fence   `json:"fence,omitzero"`
-	Seq   int64         `json:"seq"` // of the last event
-	Tail  []agent.Event `json:"tail,omitempty"`
+	Fence agent.Fence `json:"fence,omitzero"`
+	Seq   int64       `json:"seq"` // of the last event
+	// Unstored means that the agent is stateless: the log is never stored, and all of it stays in Tail.
+	Unstored bool          `json:"unstored,omitempty"`
+	Tail     []agent.Event `json:"tail,omitempty"`
 	// Bytes is how much the tail counts (see weight). SealingBytes is the part of Bytes that the
 	// seal in flight stores.
 	Bytes        int `json:"bytes,omitempty"`
@@ -96,14 +98,25 @@ func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	return append(tail, e)
 }
 
-// storedTo returns the number of the last event that is in the store.
-func (l Log) storedTo() int64 { return l.Seq - int64(len(l.Tail)) }
+// setUnstored says whether the log is never stored.
+func (l *Log) setUnstored(never bool) { l.Unstored = never }
+
+// toStore returns the events that the store still has to get. All seals ask here whether one is due.
+func (l Log) toStore() []agent.Event {
+	if l.Unstored {
+		return nil
+	}
+	return l.Tail
+}
+
+// storedTo returns the number of the last event that needs no seal.
+func (l Log) storedTo() int64 { return l.Seq - int64(len(l.toStore())) }
 
 // hasUnsealed reports whether an event is not stored yet.
-func (l Log) hasUnsealed() bool { return len(l.Tail) > 0 }
+func (l Log) hasUnsealed() bool { return len(l.toStore()) > 0 }
 
 // needsSeal reports whether the tail is so long that it is sealed while the run works.
-func (l Log) needsSeal() bool { return l.Bytes >= sealAt }
+func (l Log) needsSeal() bool { return l.hasUnsealed() && l.Bytes >= sealAt }
 
 // blocksTurns reports whether the next turn has to wait for the store.
 func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.SealingSeq > 0 || l.SealError != nil) }

@@ -149,6 +149,10 @@ func (s *step) opened(in Opened) {
 	if _, foreign := s.FilesOfParent(); len(foreign) > 0 {
 		s.Origin.takeParts(s.Session, in.Parts)
 	}
+	if err := s.needsSession(in.Spec); err != nil {
+		s.fail(err)
+		return
+	}
 	s.Origin.Imported = in.Imported
 	if s.Origin.Start.Import != "" {
 		s.enterPhase(RunImporting)
@@ -156,6 +160,7 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Spec = in.Spec
+	s.Log.setUnstored(s.Spec.Stateless)
 	if s.Parent.Start != nil { // the parent waits for an end, and a daemon has none
 		spec := *in.Spec
 		spec.Daemon, s.Spec = nil, &spec

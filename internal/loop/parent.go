@@ -123,6 +123,7 @@ func (p Parent) reminders() []agent.InheritedReminder {
 // boundSpec returns a Spec within the bounds of the ancestors. Their rules hold here too. A
 // tool that they do not allow is removed, and known by name: a call of it is refused.
 func (s *step) boundSpec(spec agent.Spec) agent.Spec {
+	spec.Definition = spec.InferReasoningTask(!s.Parent.parkUntil().IsZero()) // only runs that work for a check have such a time
 	ceilings := s.Parent.ceilings(spec)
 	if b := s.Parent.Start; b != nil {
 		spec.Rules = mergeRules(b.Rules, spec.Rules)

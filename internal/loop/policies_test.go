@@ -39,6 +39,7 @@ var policies = []policy{
 	{"the tool `wait_for_user`", "built-in-tools.md", []string{"waitforuser.go"}},
 	{"a sub-agent's `workspace`", "delegation.md", []string{"workspace.go"}},
 	{"`daemon.watch`", "daemons.md#files", []string{"watch.go"}},
+	{"`stateless`", "sessions.md#agents-without-sessions", []string{"stateless.go"}},
 	{"`report`", "agents.md#turns", []string{"runreport.go"}},
 }
 

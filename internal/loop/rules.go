@@ -54,6 +54,10 @@ var rules = []rule{
 			return s.historyForbidsCalls() && s.End.Grace == nil && s.inFlight()
 		}, (*step).cancelForHistoryLimit},
 
+	{"fail when the log of a stateless run has no more room",
+		"nothing is in flight, a stateless agent, and its log is over 1 MB, or its history nearly full",
+		func(s *step) bool { return s.outgrown() != nil }, func(s *step) { s.fail(s.outgrown()) }},
+
 	{"seal the log before a new execution",
 		"continuing, and the tail is not stored. After the first seal, a tail of few short events may go along",
 		func(s *step) bool { return s.Phase == RunContinuing && s.Log.mustSealToContinue() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
@@ -271,7 +275,7 @@ func (s *step) newExecutionDue() bool {
 	due := s.ContinueAsNewSuggested || reached(s.Suspensions.continueAsNewAt(), s.At)
 	// After continue-as-new the server no longer delivers the result of a child that a call
 	// waits for.
-	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.needsChildEvents()
+	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.bindsExecution()
 }
 
 // mayContinueAsNew reports whether no call is in flight: a new execution would miss its result.

@@ -170,6 +170,8 @@ func (p *player) input(verb, rest string) Input {
 	switch verb {
 	case "begin":
 		return Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: rest}}}
+	case "begin-unnamed": // without a session
+		return Begin{Session: "0199a6f1-0000-7000-8000-000000000001", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: rest}}}
 	case "opened": // "sources" are those whose tools are to be listed
 		spec := agent.Spec{V: 1}
 		said := struct {

@@ -94,6 +94,14 @@ const (
 	SummaryOfOlder    Summary = "older"   // for the run itself: replaces the older part of the conversation
 )
 
+// task returns what the call for a summary is for; empty for a turn. The last reply of a run is an answer.
+func (s Summary) task() agent.ReasoningTask {
+	if s == "" || s == SummaryFinal {
+		return ""
+	}
+	return agent.ReasoningSummarize
+}
+
 // inFlight reports whether a model call is in flight.
 func (t Turn) inFlight() bool { return t.Phase == TurnAsking || t.Phase == TurnSummarizing }
 

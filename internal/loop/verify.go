@@ -291,6 +291,9 @@ func (s *State) checkArgs(c Call) *CheckArgs {
 		return nil
 	}
 	k := &CheckArgs{Point: s.Checks.Current.Point, Name: s.currentCheck().Name}
+	if s.currentCheck().Judge != nil {
+		k.Reasoning = s.Spec.ReasoningFor(agent.ReasoningVerify)
+	}
 	switch k.Point {
 	case agent.PointVerify:
 		k.Answer, k.Stalled = s.Checks.Proposal.Call, s.Checks.Proposal.Reason == agent.ReasonStalled

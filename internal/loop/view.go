@@ -122,7 +122,7 @@ func (s *State) Memo() agent.Memo {
 		Progress: firstCharacters(s.Progress.Last.Line(), 120),
 	}
 	if s.Spec != nil && s.Parent.Start == nil {
-		m.Retention = s.Spec.Retention
+		m.Retention, m.Stateless = s.Spec.Retention, s.Spec.Stateless
 	}
 	if s.Phase == RunEnded {
 		m.Reason, m.Workspace = s.End.Outcome.Reason, workspaceResult(s.End.Outcome)

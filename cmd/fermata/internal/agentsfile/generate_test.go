@@ -41,6 +41,7 @@ var groups = []group{
 	{reflect.TypeFor[agent.OwnWorkspace](), "own_workspace", "A workspace of its own", "agents.NAME.agents[].workspace"},
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
+	{reflect.TypeFor[agent.ReasoningPolicy](), "reasoning_policy", "A policy of reasoning", "agents.NAME.reasoning_policy"},
 	{reflect.TypeFor[agent.NotebookPolicy](), "notebook", "A notebook", "agents.NAME.notebook"},
 	{reflect.TypeFor[agent.Verify](), "verify", "Verification", "agents.NAME.verify"},
 	{reflect.TypeFor[agent.Hooks](), "hooks", "Hooks", "agents.NAME.hooks"},
@@ -144,7 +145,7 @@ func newGenerator(t *testing.T) *generator {
 func filledIn(t *testing.T) map[string]any {
 	same := map[string]any{}
 	for i, profile := range profiles {
-		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}, ToolNarrowing: &agent.ToolNarrowing{}}.WithDefaults())
+		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}, ReasoningPolicy: &agent.ReasoningPolicy{}, ToolNarrowing: &agent.ToolNarrowing{}}.WithDefaults())
 		require.NoError(t, err)
 		var tree map[string]any
 		require.NoError(t, json.Unmarshal(raw, &tree))

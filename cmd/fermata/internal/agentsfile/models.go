@@ -163,7 +163,7 @@ func (f *File) Priced(name string) bool {
 // ModelsWithoutTemperature lists an agent's models that do not get its temperature, since
 // they would refuse the request.
 func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
-	unthinking := def.Reasoning == "" || def.Reasoning == agent.ReasoningOff
+	unthinking := def.Reasoning == "" && def.ReasoningPolicy == nil || def.Reasoning == agent.ReasoningOff
 	for _, name := range def.Models() {
 		if def.Temperature != nil && f.info(name).Temperature.Takes(def.Temperature, unthinking) == nil {
 			list = append(list, name)

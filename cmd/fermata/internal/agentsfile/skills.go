@@ -135,6 +135,16 @@ func (f *File) CheckUserSkills(name string, skills []string) error {
 	return nil
 }
 
+// CheckSession refuses a session for a stateless agent, as a run would. For an agent that is not in the
+// file only the worker knows.
+func (f *File) CheckSession(name, session string) error {
+	def, err := f.Agent(name)
+	if err != nil || session == "" || !def.Stateless {
+		return nil
+	}
+	return agent.Errorf(agent.CodeInvalidInput, "agent %s is stateless, and keeps no session: leave --session out", name).WithPath("session")
+}
+
 // UsesSkill reports whether an agent has a skill.
 func UsesSkill(def agent.Definition, name string) bool {
 	return slices.Contains(def.Skills, name) || slices.Contains(def.Skills, "*")

@@ -48,5 +48,5 @@ func TestAnEffectHasItsActivitysArguments(t *testing.T) {
 		require.Equal(t, 1, args, "%s is performed by an activity, and has its arguments in one struct", name)
 		require.ElementsMatch(t, beside[name], others, "what %s has beside the activity's arguments", name)
 	}
-	require.Equal(t, len(withoutArgs)+11, seen, "effects")
+	require.Equal(t, len(withoutArgs)+12, seen, "effects")
 }

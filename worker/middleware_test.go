@@ -69,7 +69,7 @@ func TestMiddlewareSeesEveryCall(t *testing.T) {
 		testsuite.Reply{Text: "done"},
 	)
 	out, err := run(t, &worker.Options{
-		Agents: []agent.Definition{{Name: "a", Model: "acme/big", Instructions: "Be brief.", Tools: []string{"look"}}},
+		Agents: []agent.Definition{{Name: "a", Model: "acme/big", Instructions: "Be brief.", Tools: []string{"look"}, Texts: map[agent.TextName]string{agent.TextLoopContractText: agent.NoText}}},
 		Models: map[string]model.Model{"acme": script}, Tools: []tool.Tool{echo("look")},
 		Middleware: []model.Middleware{with("outer"), with("inner")},
 	})

@@ -117,7 +117,8 @@ func TestRemindersGoDownByTheirOwnRules(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		last := r.Messages[len(r.Messages)-1]
-		reminded[r.Instructions] = last.Text()
+		name, _, _ := strings.Cut(r.Instructions, "\n")
+		reminded[name] = last.Text()
 		for _, next := range r.Tools {
 			if below, is := strings.CutPrefix(next.Name, agent.SubAgentPrefix); is && r.Messages[len(r.Messages)-2].Role == agent.RoleUser {
 				return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: next.Name, Arguments: []byte(`{"task":"help ` + below + `"}`)}})

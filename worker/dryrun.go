@@ -43,12 +43,15 @@ func DryRun(ctx context.Context, o *Options, start agent.Start) (*agent.Preview,
 	if start.Input.Briefing != nil {
 		brief = handoff.Briefing(*start.Input.Briefing)
 	}
-	m.step(loop.Begin{Session: "dry-run", Run: "dry-run", Start: start, BriefingText: brief})
+	m.step(loop.Begin{Session: dryRunSession, Run: "dry-run", Start: start, BriefingText: brief})
 	if m.err != nil {
 		return nil, m.err
 	}
 	return m.preview(ctx), nil
 }
+
+// dryRunSession is the session of a look, whose name nobody has chosen: a stateless agent takes no other.
+const dryRunSession = "00000000-0000-0000-0000-000000000000"
 
 // accepted is the verdict that a look assumes of a check of hooks.before_run.
 const accepted = `{"verdict":"accept"}`

@@ -29,7 +29,7 @@ func (s *step) needsSession(spec *agent.Spec) *agent.Error {
 		return refused("from", "a run could continue from; start it anew")
 	case start.After != "" || !madeUp.MatchString(s.Session):
 		return refused("session", "a session could have; leave the session out")
-	case start.Carry != "":
+	case start.Carry != "" && start.Carry != agent.CarryInherit: // what a command says that keeps all
 		return refused("carry", "could be carried over; leave carry out")
 	case len(s.Origin.startMessage().Files()) > 0:
 		return refused("input.parts", "has files; send text alone")

@@ -84,7 +84,7 @@ func (s *steps) facts(ctx context.Context, in gradeInput) (*grade.Facts, ran, er
 		r.take(e)
 	}
 	if r.outcome == nil {
-		return nil, r.run, agent.Errorf(agent.CodeChunkMissing, "the store has no end of the run in session %s: does the evaluator have the store of its worker?", in.Session)
+		return nil, r.run, agent.Errorf(agent.CodeChunkMissing, "the store has no end of the run in session %s: an agent that is stateless stores none, and can't be evaluated; else, does the evaluator have the store of its worker?", in.Session)
 	}
 	r.finish()
 	r.facts.Task = in.Case.Task()

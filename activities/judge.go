@@ -82,6 +82,8 @@ const (
 	maxJudgedWork   = 48 << 10
 	maxJudgedPart   = 2 << 10
 	judgeTokens     = 1024
+
+	thinkingJudgeTokens = 8192
 )
 
 // judged is what a judge of an answer sees. It is JSON, so no text can look like another field.
@@ -114,8 +116,12 @@ type judgeQuestion struct {
 // prompt returns a judge's question as a prompt. chosen is the level that the agent's policy chooses.
 func (q judgeQuestion) prompt(k agent.Check, spec *agent.Spec, chosen agent.Reasoning) wire.Prompt {
 	most := k.Judge.MaxOutputTokens
-	if most == 0 && chosen == "" { // thinking counts as output: a judge that thinks would be cut off
+	switch {
+	case most != 0:
+	case chosen == "":
 		most = judgeTokens
+	default: // thinking counts as output: a judge that thinks would be cut off
+		most = thinkingJudgeTokens
 	}
 	return wire.Prompt{
 		Model: cmp.Or(k.Judge.Model, spec.Model), Instructions: strings.TrimSpace(q.rules + "\n\n" + k.Judge.Instructions),

@@ -226,8 +226,11 @@ func (d *Activities) otherSession(ctx context.Context, in loop.LocateArgs, sessi
 // may have stored nothing; then no head exists.
 func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
 	open, err := signals.ReadSettled(ctx, d.Client, session, info)
-	if err != nil {
+	switch {
+	case err != nil:
 		return deployed(ctx, err)
+	case slices.ContainsFunc(open.Events, func(e agent.Event) bool { return e.Started != nil && e.Started.Spec != nil && e.Started.Spec.Stateless }):
+		return agent.Errorf(agent.CodeInvalidInput, "the run of %s is stateless: it keeps no session that another run could begin with", session).WithPath("from")
 	}
 	if len(open.Events) == 0 { // it has stored everything meanwhile, or never began
 		head.Digest = cmp.Or(open.Head, head.Digest)

@@ -25,7 +25,7 @@ func instructed(spec *agent.Spec) *agent.Spec {
 		contract = spec.Text(agent.TextLoopContractTool)
 	case spec.Sentinel() != "":
 		contract = spec.Text(agent.TextLoopContractSentinel, "sentinel", spec.Sentinel())
-	case len(spec.Toolset) > 0: // without tools the first reply is the answer
+	case len(spec.Toolset) > 0 && (spec.TurnPolicy == nil || !spec.TurnPolicy.RequireAction): // without tools the first reply is the answer
 		contract = spec.Text(agent.TextLoopContractText)
 	}
 	s := *spec

@@ -79,7 +79,7 @@ type AdaptiveLimit struct {
 	// Max is the most that the limit may become; zero means limits.own_turns, or 16 without it. It
 	// is the run's own_turns.
 	Max int `json:"max,omitempty"`
-	// ExtendBy is by how many turns the limit grows when it is reached, if the last turn made a
+	// ExtendBy is by how many turns the limit grows when it is reached, if the last turn had a
 	// tool call, if a tool of require was not used yet, or if a check refused the answer; zero
 	// means 2.
 	ExtendBy int `json:"extend_by,omitempty"`
@@ -138,7 +138,7 @@ type MoveReason string
 
 // The reasons. All but the last extend a limit.
 const (
-	MovedByToolCall MoveReason = "tool_call"     // the last turn made a tool call
+	MovedByToolCall MoveReason = "tool_call"     // the last turn had a tool call
 	MovedByVeto     MoveReason = "veto"          // a check refused the model's answer
 	MovedByMissing  MoveReason = "tool_required" // a tool of require was not used yet
 	MovedByHook     MoveReason = "hook"          // a tool of hooks.after_turn said so

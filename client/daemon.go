@@ -161,7 +161,11 @@ func (d *Daemon) unhold(ctx context.Context, run *Run, o *DaemonResumeOptions) (
 			return true, nil
 		}
 		_, err = run.Resume(ctx, &ResumeOptions{By: o.By, Token: o.Token})
-		if !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeStale) {
+		if errors.Is(err, agent.CodeStale) { // it is being stopped, or another resume is asked about
+			if again, failed := run.Status(ctx); failed == nil && again.Reason != agent.ReasonStopping {
+				return false, err
+			}
+		} else if !errors.Is(err, agent.CodeClosed) {
 			return err == nil, err
 		}
 	}

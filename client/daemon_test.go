@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,19 @@ func TestAHeldDaemonEndsWhileItIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "02b2", run.ID)
 	require.JSONEq(t, `{"by":"ana","run":"01a1","token":"t"}`, onWire(t, f.said[0]))
+}
+
+// A resume that another one delays is refused, and waits for no end: the daemon goes on (HA-94).
+func TestADaemonIsResumedTwice(t *testing.T) {
+	f, _ := liveDaemon(t, agent.RunStatus{Suspension: &agent.Suspension{Holds: []agent.Hold{{ID: "h-1"}}}})
+	f.update = func(context.Context, string, agent.Command) (agent.Ack, error) {
+		return agent.Ack{}, agent.Errorf(agent.CodeStale, "another resume waits for hooks")
+	}
+	f.history = func(context.Context, string) (*historypb.HistoryEvent, error) {
+		return nil, errors.New("its end is waited for")
+	}
+	_, err := New(f, nil).Daemon("desk").Resume(t.Context(), nil)
+	require.ErrorIs(t, err, agent.CodeStale)
 }
 
 // Nobody answers for a session that there is not (HA-94).

@@ -18,15 +18,22 @@ type FileInput = agent.FileInput
 // once. What no message names is deleted with the session, or collected after
 // [store.UnusedFile]. Start, Send, Answer and Resume store the files of their options.
 //
-// Errors are [agent.CodeNotSetUp] without a store, [agent.CodeInvalidInput] with the path of
-// the file, also if the bytes are of another type than the one that is named, and those of
-// the store.
+// Errors are [agent.CodeNotSetUp] without a store, [agent.CodeInvalidInput] for a run of a
+// stateless agent and, with the path of the file, also if the bytes are of another type than
+// the one that is named, and those of the store.
 func (c *Client) PutFiles(ctx context.Context, session string, files ...FileInput) ([]agent.Part, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
 	if c.log == nil {
 		return nil, agent.Errorf(agent.CodeNotSetUp, "storing files: %w", ErrNoStore)
+	}
+	info, err := c.last(ctx, session)
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
+		return nil, err
+	}
+	if err := keepsSession(info); err != nil {
+		return nil, err
 	}
 	if len(files) > agent.MaxFiles {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%d files are sent; a message has at most %d", len(files), agent.MaxFiles).WithPath("files")

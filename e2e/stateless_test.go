@@ -196,3 +196,71 @@ func TestAStatelessAgentRefusesASession(t *testing.T) {
 	none(c.Export(t.Context(), run.Session, io.Discard, &client.ExportOptions{Key: signsNow}))
 	c.required(t, false)
 }
+
+// Nothing of a stateless run gets into a store, also if a plain start forks it.
+func TestAStatelessRunIsNotForked(t *testing.T) {
+	t.Parallel()
+	c := stateless(t, agent.Definition{Stateless: true}, testsuite.NewScript(testsuite.Reply{Text: "very private answer", Repeat: 9}))
+	run, out := c.run(t, "spam?", nil)
+	require.Equal(t, agent.StatusCompleted, out.Status)
+	plain, err := c.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: "thief-" + c.queue, TaskQueue: c.queue}, signals.WorkflowType,
+		agent.Start{V: 1, Agent: "kept", Input: agent.Input{Text: "and?"}, From: &agent.StartFrom{Session: run.Session, Checkpoint: out.Checkpoint}})
+	require.NoError(t, err)
+	var got agent.Outcome
+	err = plain.Get(t.Context(), &got)
+	messages, _ := c.Transcript(t.Context(), "thief-"+c.queue)
+	for _, m := range messages {
+		require.NotContains(t, m.Text(), "very private answer", "the fork's session has stored it")
+	}
+	require.ErrorContains(t, err, "stateless")
+}
+
+// A stateless run takes no file: it would be stored.
+func TestAStatelessRunTakesNoFile(t *testing.T) {
+	t.Parallel()
+	c := stateless(t, agent.Definition{Stateless: true, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+		testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Go on?"})}, testsuite.Reply{Text: "It is spam."}))
+	run, err := c.Start(t.Context(), "tester", "spam or not?", nil)
+	require.NoError(t, err)
+	asked := c.suspended(t, run).Requests[0].ID
+	_, err = c.Send(t.Context(), run.Session, "look at this", &client.SendOptions{Files: []client.FileInput{{Name: "letter.txt", MediaType: "text/plain", Data: []byte("very private letter")}}})
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
+	var kept []string
+	for i, cerr := range c.store.Chunks(t.Context(), store.ChunkPrefix(run.Session)) {
+		require.NoError(t, cerr)
+		kept = append(kept, i.Name)
+	}
+	c.say(t, run, agent.AnswerCommand{Request: asked, Text: "yes"})
+	out, rerr := run.Result(t.Context())
+	require.NoError(t, rerr)
+	require.Equal(t, agent.StatusCompleted, out.Status)
+	require.Empty(t, kept, "the store has chunks of the stateless run's id")
+}
+
+// A stateless run goes on at another worker, whatever its tools have returned: its whole log, which that
+// worker asks for, fits an answer of a query.
+func TestAStatelessRunFitsAnAnswer(t *testing.T) {
+	t.Parallel()
+	page := tool.New("page", "Reads.", func(context.Context, *tool.Call, map[string]any) (string, error) {
+		return strings.Repeat("<", 45_000), nil
+	}, nil)
+	replies := func() *testsuite.Script {
+		var all []testsuite.Reply
+		for n := range 18 {
+			all = append(all, testsuite.Reply{Calls: call("page", map[string]any{"page": n})})
+		}
+		return testsuite.NewScript(append(all, testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Go on?"})}, testsuite.Reply{Text: "It is spam."})...)
+	}
+	c := stateless(t, agent.Definition{Stateless: true, Tools: []string{agent.AskUserTool}}, replies(), page)
+	run, err := c.Start(t.Context(), "tester", "spam or not?", nil)
+	require.NoError(t, err)
+	asked := c.suspended(t, run).Requests[0].ID
+	_, err = signals.ReadTail(t.Context(), c.temporal, run.Session, "")
+	require.NoError(t, err)
+	c.worker.Stop()
+	c.worker = c.open(t, c.o)
+	c.say(t, run, agent.AnswerCommand{Request: asked, Text: "yes"})
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "It is spam.", out.Text)
+}

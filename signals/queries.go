@@ -86,8 +86,9 @@ type OpenTail struct {
 const (
 	defaultPage = 100
 	maxPage     = 1000
-	// maxAnswer is well under the 2 MB of a payload.
-	maxAnswer = 1 << 20
+	// maxAnswer is how many bytes of content an answer has. JSON may write each as six, and a payload
+	// has 2 MB.
+	maxAnswer = 256 << 10
 )
 
 // MessagesOf answers [Transcript] from a log's tail.

@@ -121,7 +121,7 @@ func TestSilentStarts(t *testing.T) {
 func TestTranscriptPages(t *testing.T) {
 	var tail []agent.Event
 	for i := range 250 {
-		m := agent.TextMessage(agent.RoleUser, string(bytes.Repeat([]byte("x"), 10_000)))
+		m := agent.TextMessage(agent.RoleUser, string(bytes.Repeat([]byte("x"), 1_000)))
 		tail = append(tail, agent.Event{Seq: int64(2*i + 1), Message: &m}, agent.Event{Seq: int64(2*i + 2), Type: agent.EventTurnEnded})
 	}
 	first, err := MessagesOf("h", 500, tail, Page{})

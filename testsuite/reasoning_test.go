@@ -116,7 +116,7 @@ func TestANamedReasoningWins(t *testing.T) {
 			require.Equal(t, tt.levels, thoughts(script, func(model.Request) string { return "" }))
 			for _, r := range script.Requests() {
 				if judges := len(r.Tools) == 0; judges {
-					require.Equal(t, tt.def.Reasoning == "", r.MaxOutputTokens == 0, "what a policy lets a judge think has room")
+					require.Equal(t, map[bool]int{true: 8192, false: 1024}[tt.def.Reasoning == ""], r.MaxOutputTokens, "what a policy lets a judge think has room")
 				}
 			}
 		})

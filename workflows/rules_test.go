@@ -132,7 +132,7 @@ func TestEachMatcherOfARule(t *testing.T) {
 // A budget of one action: the second asks, as input_required, and an approval lets the run go on
 // (HA-64).
 func TestABudgetOfOneAction(t *testing.T) {
-	made := 0
+	made, asked := 0, false
 	pay := tool.New("pay", "", func(context.Context, *tool.Call, none) (string, error) { made++; return "paid", nil }, nil)
 	b := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, AfterCalls: 1}}}, testsuite.NewScript(
 		testsuite.Reply{Calls: calls("pay")}, testsuite.Reply{Calls: calls("pay")}, testsuite.Reply{Text: "done"}), pay)
@@ -141,10 +141,12 @@ func TestABudgetOfOneAction(t *testing.T) {
 		require.Equal(t, agent.SuspensionInputRequired, s.Kind)
 		require.Equal(t, agent.RequestApproval, s.Requests[0].Type)
 		require.Equal(t, 1, made)
+		asked = true
 		b.signal("approve", `{"request":"q-1"}`)
 	})
 	o := b.start(t, agent.Start{})
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.True(t, asked, "the run has waited")
 	require.Equal(t, 2, made)
 }
 

@@ -12,7 +12,7 @@ import (
 type Adaptive struct {
 	// Limit is the limit now; zero means the initial one.
 	Limit int `json:"limit,omitempty"`
-	// Progress is what this turn brought; empty for nothing. Called means that it made a call, which
+	// Progress is what this turn brought; empty for nothing. Called means that it had a call, which
 	// extends the limit also if it failed: the model learns from a failing test. Stalled counts the
 	// turns in a row before this one that brought nothing.
 	Progress agent.MoveReason `json:"progress,omitempty"`

@@ -53,11 +53,11 @@ func (s *step) asksAtTimeLimit() bool {
 	return s.Spec.OnLimit == agent.LimitActionAsk
 }
 
-// acted notes which calls a turn has made, and that one that succeeded brings the run further. To say how
+// acted notes that a turn had calls, and that one that succeeded brings the run further. To say how
 // far it is does neither.
 func (s *step) acted(calls []Call) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Tool == agent.ReportProgressTool && s.hasOwnTool(c.Tool) })
-	if s.Budget.Limits.Adaptive != nil && slices.ContainsFunc(calls, Call.wasStarted) {
+	if s.Budget.Limits.Adaptive != nil && len(calls) > 0 {
 		s.Adaptive.called()
 	}
 	if slices.ContainsFunc(calls, func(c Call) bool { return c.Result.Status == agent.CallOK }) {

@@ -123,6 +123,8 @@ func (s *step) mayShow(parts []agent.Part) error {
 	switch {
 	case n > 0 && s.isFlow():
 		return s.refuseFlowFiles()
+	case n > 0 && s.Log.Unstored:
+		return s.refuseAs(agent.CodeInvalidInput, "parts", "agent %s is stateless, and keeps no files: send text alone", s.agent())
 	case n > 0 && s.waitingFiles()+n > maxWaitingFiles:
 		return s.refuseAs(agent.CodeTooLarge, "parts", "more than %d files would wait for the model, or for the store: send when it has read some", maxWaitingFiles)
 	}

@@ -115,6 +115,16 @@ func TestEachMoveIsInTheLog(t *testing.T) {
 	require.Equal(t, s.End.Outcome.AdaptiveBudget.Decisions, moved(s))
 }
 
+// A hook extends a limit by a number, or until one, and never above the limit's maximum (HA-70).
+func TestAHookExtendsALimit(t *testing.T) {
+	for decision, to := range map[string]int{`"by":5`: 8, `"until":6`: 6, `"by":50`: 20, `"until":50`: 20} {
+		s := stateAfter(t, "begin go", `opened {"limits":{"adaptive":{"initial":3,"max":20}},"toolset":[{"name":"add"}],"hooks":{"after_turn":{"checks":[{"name":"look","tool":"look_at"}]}}}`,
+			"calls add {}", "result t1.1 ok 1", `result t1.check1 ok {"action":"extend",`+decision+`}`)
+		require.Len(t, moved(s), 1, decision)
+		require.Equal(t, to, moved(s)[0].To, decision)
+	}
+}
+
 // A model call in flight at the time limit is charged, however the run ends then: with the reply that
 // comes within its 5 seconds, or with an estimate.
 func TestTheTimeLimitChargesTheCallInFlight(t *testing.T) {

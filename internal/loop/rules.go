@@ -112,7 +112,7 @@ var rules = []rule{
 		"as \"begin the next turn\", and the last turn waits for `hooks.after_turn`",
 		(*step).mayCallHook, func(s *step) { s.makeCheck(agent.PointAfterTurn, s.Hooks.Next) }},
 	{"move the adaptive limit",
-		"ready, no reason to wait, an agent with `limits.adaptive`. The limit is used up and the last turn did something that extends it, or two turns in a row did not and it shrinks",
+		"ready, no reason to wait, an agent with `limits.adaptive`. The limit is used up and the last turn did something that extends it, or two turns in a row brought nothing and it shrinks",
 		func(s *step) bool { return s.mayBeginTurn() && s.adaptiveMove() != nil }, (*step).moveLimit},
 	{"fail or ask at a limit",
 		"ready, no reason to wait, and one of the run's own limits is used up, or `loop_detection.idle` turns in a row brought the run no further",

@@ -89,7 +89,10 @@ func (s *step) watchFiles() {
 	if s.Watch.Marks != nil {
 		at = at.Add(time.Duration(s.daemon().WatchEvery))
 	}
-	s.Watch.schedule(at)
+	// A look that was due before stays due, or events would put it off for ever.
+	if s.Watch.LookAt.IsZero() || at.Before(s.Watch.LookAt) {
+		s.Watch.schedule(at)
+	}
 }
 
 // changeWakes reports whether changed files would wake the run. Only then it looks at them: not while it is

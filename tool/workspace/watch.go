@@ -1,21 +1,26 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Bounds of what is watched. Beyond maxWatched files and directories of one path, nothing is looked at.
+// Bounds of what is watched. What is more, or deeper, is not looked at.
 const (
-	maxWatched = 10_000
-	maxChanged = 20 // files that are named
+	maxWatched = 10_000  // files and directories below one path
+	maxDeep    = 32      // directories in one another below one path
+	maxChanged = 20      // files that are named
+	maxNamed   = 2 << 10 // bytes of their names
 )
 
 // watchName is what does the looking in errors.
@@ -37,11 +42,11 @@ func (w *Workspace) Watch(ctx context.Context, paths []string, marks []agent.Fil
 	seen := agent.FilesSeen{Marks: make([]agent.FileMark, len(paths))}
 	for i, path := range paths {
 		l := look{w: w, sum: sha256.New()}
-		if place, err := w.place(watchName, path); err == nil { // otherwise it is not there, or leads outside now
-			l.visit(ctx, place)
+		if place, err := w.place(watchName, path); err == nil { // otherwise it leads outside now
+			l.visit(ctx, place, 0)
 		}
-		if ctx.Err() != nil {
-			return agent.FilesSeen{}, ctx.Err() // a part of the files would look like a change
+		if err := cmp.Or(ctx.Err(), l.failed); err != nil {
+			return agent.FilesSeen{}, err // a part of the files would look like a change
 		}
 		seen.Marks[i] = agent.FileMark{Digest: hex.EncodeToString(l.sum.Sum(nil)[:8]), Newest: l.newest}
 		if len(marks) == len(paths) && marks[i].Digest != seen.Marks[i].Digest {
@@ -53,11 +58,17 @@ func (w *Workspace) Watch(ctx context.Context, paths []string, marks []agent.Fil
 
 // name adds the names of changed files, as many as there is room for.
 func name(seen *agent.FilesSeen, changed []string) {
+	room := maxNamed
+	for _, path := range seen.Changed {
+		room -= len(path)
+	}
 	for _, path := range changed {
-		if len(seen.Changed) == maxChanged {
+		switch {
+		case slices.Contains(seen.Changed, path):
+		case len(seen.Changed) == maxChanged, len(path) > room:
 			seen.More++
-		} else if !slices.Contains(seen.Changed, path) {
-			seen.Changed = append(seen.Changed, path)
+		default:
+			seen.Changed, room = append(seen.Changed, path), room-len(path)
 		}
 	}
 }
@@ -69,6 +80,7 @@ type look struct {
 	visited int
 	newest  int64
 	files   []watchedFile
+	failed  error // why a file could not be looked at, though it may be there
 }
 
 type watchedFile struct {
@@ -77,24 +89,34 @@ type watchedFile struct {
 }
 
 // visit looks at a file, or at all files below a directory.
-func (l *look) visit(ctx context.Context, place string) {
-	if l.visited++; l.visited > maxWatched || ctx.Err() != nil {
+func (l *look) visit(ctx context.Context, place string, deep int) {
+	if l.visited++; l.visited > maxWatched || deep > maxDeep || ctx.Err() != nil || l.failed != nil {
 		return
 	}
 	info, err := l.w.root.Lstat(place)
 	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 	case err != nil:
+		l.failed = err
 	case info.Mode().IsRegular():
 		at := info.ModTime().UnixNano()
 		fmt.Fprintf(l.sum, "%q %d %d;", place, info.Size(), at)
 		l.newest = max(l.newest, at)
 		l.files = append(l.files, watchedFile{slashed(place), at})
 	case info.IsDir():
-		names, _, _ := l.w.names(place) // one that can't be read has no files
-		for _, n := range names {
-			if inner := filepath.Join(place, n); !slices.Contains(skipped, n) && !l.w.protected(inner) {
-				l.visit(ctx, inner)
-			}
+		l.enter(ctx, place, deep+1)
+	}
+}
+
+// enter looks at all files below a directory.
+func (l *look) enter(ctx context.Context, place string, deep int) {
+	names, _, err := l.w.names(place)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		l.failed = err
+	}
+	for _, n := range names {
+		if inner := filepath.Join(place, n); !slices.Contains(skipped, n) && !l.w.protected(inner) {
+			l.visit(ctx, inner, deep)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,4 +108,24 @@ func TestWatchStaysInside(t *testing.T) {
 	gone, err := w.Watch(t.Context(), []string{"inbox", "nowhere"}, nil)
 	require.NoError(t, err)
 	require.Equal(t, gone.Marks[1], gone.Marks[0])
+}
+
+// However long the names of files are and however deep they lie, a look is short, and so is what it returns.
+func TestWatchIsBounded(t *testing.T) {
+	w, dir := watched(t, "inbox/a.txt")
+	first, err := w.Watch(t.Context(), []string{"inbox"}, nil)
+	require.NoError(t, err)
+	deep := strings.Repeat(strings.Repeat("d", 30)+"/", 31)
+	for n := range 9 {
+		put(t, dir, "inbox/"+deep+strconv.Itoa(n), "x")
+	}
+	seen, err := w.Watch(t.Context(), []string{"inbox"}, first.Marks)
+	require.NoError(t, err)
+	require.Len(t, seen.Changed, 2, "names of 2 kB")
+	require.Equal(t, 7, seen.More)
+
+	put(t, dir, "inbox/"+deep+"d/e", "x")
+	again, err := w.Watch(t.Context(), []string{"inbox"}, seen.Marks)
+	require.NoError(t, err)
+	require.Equal(t, seen.Marks, again.Marks, "what lies deeper is not looked at")
 }

@@ -138,7 +138,9 @@ func (d *Daemon) checkWatch() error {
 		path := fmt.Sprintf("daemon.watch[%d]", i)
 		switch {
 		case !fs.ValidPath(file) || strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }):
-			return Errorf(CodeInvalidInput, "%s: %q must be a path below the workspace, such as inbox or docs/todo.md: relative, with slashes, without \"..\"", path, file).WithPath(path)
+			return Errorf(CodeInvalidInput, "%s: %q must be a path below the workspace, such as inbox or docs/todo.md: relative, with slashes, without \"..\", \"./\" and a slash at its end", path, file).WithPath(path)
+		case strings.ContainsAny(file, "*?[{"):
+			return Errorf(CodeInvalidInput, "%s: %q is a pattern, and only paths are watched: name the directory, and all files below it are", path, file).WithPath(path)
 		case len(file) > maxWatchPath:
 			return Errorf(CodeInvalidInput, "%s has %d bytes; at most %d are taken", path, len(file), maxWatchPath).WithPath(path)
 		case slices.Contains(d.Watch[:i], file):

@@ -112,10 +112,10 @@ func read[C agent.Command](r reader, data []byte, most int, check func(C) error)
 		return nil, err
 	}
 	if id := c.Header().ID; len(id) > agent.MaxIDLength {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "id has %d characters; at most %d are taken", len(id), agent.MaxIDLength).WithPath("id")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "id has %d bytes; at most %d are taken", len(id), agent.MaxIDLength).WithPath("id")
 	}
 	if by := c.Header().By; len(by) > maxBy {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "by has %d characters; at most %d are taken", len(by), maxBy).WithPath("by")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "by has %d bytes; at most %d are taken", len(by), maxBy).WithPath("by")
 	}
 	return c, check(c)
 }

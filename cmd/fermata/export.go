@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,8 @@ type exportLine struct {
 	File string `json:"file"`
 	// Moved means that the session was cancelled where it was.
 	Moved bool `json:"moved,omitempty"`
+	// Answered are the requests that the import has answered; Suspension lists them, too.
+	Answered []string `json:"answered,omitempty"`
 	fermata.ExportInfo
 }
 
@@ -138,9 +141,14 @@ func (c *cli) printExport(done string, l exportLine) {
 	if w := l.Suspension; w != nil {
 		var open []string
 		for _, q := range w.Requests {
-			open = append(open, q.ID)
+			if !slices.Contains(l.Answered, q.ID) {
+				open = append(open, q.ID)
+			}
 		}
 		say("waits      %s, %s; open requests: %s", w.ID, w.Kind, orNone(open))
+	}
+	for _, request := range l.Answered {
+		say("answered   %s", request)
 	}
 	if l.Expires.IsZero() {
 		say("expires    never")

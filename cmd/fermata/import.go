@@ -117,10 +117,11 @@ func (c *cli) importFile(ctx context.Context, o importOrder, answers []agent.Ans
 		if err != nil {
 			return err
 		}
-		c.printExport("imported", exportLine{V: agent.Version, File: o.path, ExportInfo: e})
-		if len(answers) > 0 && !c.JSON {
-			c.Print("answered   %s", o.request)
+		line := exportLine{V: agent.Version, File: o.path, ExportInfo: e}
+		for _, a := range answers {
+			line.Answered = append(line.Answered, a.Request)
 		}
+		c.printExport("imported", line)
 		return nil
 	})
 }

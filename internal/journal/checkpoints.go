@@ -108,7 +108,7 @@ func checkpointAt(v *store.View, session string, seq int64) (agent.Checkpoint, e
 			return Fill(v, w.checkpoint(session, e)), nil
 		}
 	}
-	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "%s is no checkpoint of the session; see fermata checkpoints", id).WithPath("checkpoint")
+	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "%s is no checkpoint of the session; see fermata checkpoints %s", id, session).WithPath("checkpoint")
 }
 
 // Fill adds to a checkpoint what is read from the conversation.

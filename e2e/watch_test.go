@@ -121,7 +121,21 @@ func TestADaemonWatchesFiles(t *testing.T) {
 	require.Eventually(t, func() bool { return len(script.Requests()) == 3 }, patience, 20*time.Millisecond)
 	s.idles(t, run)
 	require.Equal(t, `Files that you watch have changed: "inbox".`, s.news(t, s.queue)[2], "a file that is gone has no name")
+
+	// A fork has a first look of its own, and wakes for what comes after it.
+	anew, err := s.Fork(t.Context(), s.queue, &client.ForkOptions{NewSession: true, Session: "fork-" + s.queue, Text: "Go on."})
+	require.NoError(t, err)
 	_, err = s.Daemon(s.queue).Stop(t.Context(), "done", nil)
+	require.NoError(t, err)
+	fork, err := anew.Start(t.Context())
+	require.NoError(t, err)
+	s.idles(t, fork)
+	looksOnce(2)
+	write(inbox, "c.txt")
+	require.Eventually(t, func() bool { return len(s.news(t, fork.Session)) == 4 }, patience, 50*time.Millisecond)
+	require.Equal(t, `Files that you watch have changed: "inbox/c.txt".`, s.news(t, fork.Session)[3])
+	s.idles(t, fork)
+	_, err = s.Daemon(fork.Session).Stop(t.Context(), "done", nil)
 	require.NoError(t, err)
 }
 
@@ -150,10 +164,12 @@ func watchUntilKilled(spec string) error {
 }
 
 // A worker is killed with -9 while it looks at a daemon's files. The look is made again by the next
-// worker, which notices what has changed since the last look that came back (HA-91).
+// worker, which notices what has changed since the last look that came back: the run watches what it began
+// with, also under a build whose agent watches nothing (HA-91).
 func TestAWorkerKilledWhileItLooks(t *testing.T) {
 	t.Parallel()
 	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
 	kept, dir := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	s.dir = stored(t, kept)
 	s.Client = client.New(s.temporal, &client.Options{TaskQueue: s.queue, Store: s.dir})
@@ -168,6 +184,7 @@ func TestAWorkerKilledWhileItLooks(t *testing.T) {
 	o, e, script, err := watchesFiles(s.dir, s.queue, dir, func(int64) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { e.Close() })
+	o.Build, o.Agents[0].Daemon = "b", &agent.Daemon{}
 	w, err := worker.New(s.temporal, o)
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))

@@ -116,7 +116,7 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 	if o == nil {
 		o = &ForkOptions{}
 	}
-	view, err := c.view(ctx, session)
+	view, err := c.keptView(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +138,15 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 		return nil, err
 	}
 	return c.prepareRun(view, point, replaced, target, from, *o)
+}
+
+// keptView returns a session's log. The log of a stateless run is no session's.
+func (c *Client) keptView(ctx context.Context, session string) (*store.View, error) {
+	view, err := c.view(ctx, session)
+	if err == nil && view.Spec() != nil && view.Spec().Stateless {
+		err = noSession(session)
+	}
+	return view, err
 }
 
 // forkPoint returns the checkpoint, and the message that an edit replaces.
@@ -204,7 +213,7 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	if o.NewSession || o.Session != "" {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "a retry stays in its session; fork to begin another").WithPath("session")
 	}
-	view, err := c.view(ctx, session)
+	view, err := c.keptView(ctx, session)
 	if err != nil {
 		return nil, err
 	}

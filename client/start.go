@@ -179,7 +179,10 @@ func keepsSession(info *workflowpb.WorkflowExecutionInfo) error {
 	if !ReadMemo(info).Stateless {
 		return nil
 	}
-	id := info.GetExecution().GetWorkflowId()
+	return noSession(info.GetExecution().GetWorkflowId())
+}
+
+func noSession(id string) error {
 	return agent.Errorf(agent.CodeInvalidInput, "run %s is of a stateless agent, which keeps no session; start a new run without a session", id).WithPath("session")
 }
 

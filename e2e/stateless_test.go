@@ -187,12 +187,9 @@ func TestAStatelessAgentRefusesASession(t *testing.T) {
 	}
 	none(c.Start(t.Context(), "tester", "spam?", &client.StartOptions{Session: run.Session}))
 	none(c.Send(t.Context(), run.Session, "and this?", nil))
-	fork, err := c.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "and this?"})
-	require.NoError(t, err, "its checkpoints can be read while Temporal keeps the run")
-	none(fork.Start(t.Context()))
-	fork, err = c.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "and this?", NewSession: true})
-	require.NoError(t, err)
-	none(fork.Start(t.Context()))
+	none(c.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "and this?"}))
+	none(c.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "and this?", NewSession: true}))
+	none(c.Retry(t.Context(), run.Session, nil))
 	none(c.Export(t.Context(), run.Session, io.Discard, &client.ExportOptions{Key: signsNow}))
 	c.required(t, false)
 }

@@ -47,7 +47,7 @@ func TestAllPoliciesAtOnce(t *testing.T) {
 		}, &tool.Options{ReadOnly: true}),
 	}
 	s := testsuite.New(t, &testsuite.Options{Model: script, Worker: &worker.Options{Skills: noteSkill(t), Tools: tools, Agents: []agent.Definition{{
-		Name: "writer", Model: "anthropic/claude-sonnet-5", Role: "summarizer", Reminders: []agent.Reminder{{Text: "Three notes at most."}},
+		Name: "writer", Model: "anthropic/claude-sonnet-5", Role: "summarizer", ReasoningPolicy: &agent.ReasoningPolicy{}, Reminders: []agent.Reminder{{Text: "Three notes at most."}},
 		Tools:  []string{"git_log", "read_changes", agent.TodoTool, agent.MemoryTool, agent.ReportProgressTool, agent.WaitForUserTool, agent.AwaitResumptionTool},
 		Skills: []string{"release-notes"}, SkillMatch: &agent.SkillMatch{}, Notebook: &agent.NotebookPolicy{}, Lessons: true, Report: true, TimestampMessages: true,
 		ToolSearch: &agent.ToolSearch{Always: []string{"git_log", agent.TodoTool, agent.MemoryTool}}, Compaction: agent.CompactionPolicy{Strategy: agent.CompactionCustom, Tool: "sum_up", KeepLast: -1},

@@ -142,7 +142,7 @@ func (quiet) Break() {}
 // openSession finds the session's agent, and shows the state of an existing session.
 func (t *chat) openSession(ctx context.Context) error {
 	t.elsewhere = t.FollowQueue(ctx, t.server, t.session)
-	run, err := t.runs.Get(ctx, t.session)
+	run, stands, err := t.standing(ctx, t.server, t.runs, t.session)
 	// A new session does not exist on the server until its first message starts a run.
 	if errors.Is(err, agent.CodeNotFound) && t.runner.agent != "" {
 		t.to.Note("session %s; /help lists the commands", t.session)
@@ -151,10 +151,6 @@ func (t *chat) openSession(ctx context.Context) error {
 	if errors.Is(err, agent.CodeNotFound) {
 		return agent.Errorf(agent.CodeNotFound, "%w; to start it, name an agent: fermata chat AGENT --session %s", err, t.session)
 	}
-	if err != nil {
-		return err
-	}
-	stands, err := t.standing(ctx, t.server, run)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -107,11 +108,7 @@ type stepLine struct {
 }
 
 func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
-	run, err := runs.Get(ctx, session)
-	if err != nil {
-		return err
-	}
-	v, err := c.standing(ctx, s, run)
+	_, v, err := c.standing(ctx, s, runs, session)
 	if err != nil {
 		return err
 	}
@@ -129,26 +126,43 @@ func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	return nil
 }
 
-// standing returns the state of a run.
-func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run) (*shown, error) {
-	// Without a run id: the session's last run counts, also if one started since.
-	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
-	forgotten := errors.As(err, new(*serviceerror.NotFound)) // retention removed it, but the store may have its result
-	if err != nil && !forgotten {
-		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.FromRPC(err))
+// last returns a session's last run and what Temporal knows of it: nil once retention has removed it, but the
+// store may have its result. Both are of one run, also if another one starts meanwhile.
+func last(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*fermata.Run, *workflowpb.WorkflowExecutionInfo, error) {
+	for {
+		run, err := runs.Get(ctx, session)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := s.DescribeWorkflowExecution(ctx, session, "")
+		switch {
+		case errors.As(err, new(*serviceerror.NotFound)):
+			return run, nil, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("looking for session %s: %w", session, durable.FromRPC(err))
+		case d.GetWorkflowExecutionInfo().GetFirstRunId() == run.ID:
+			return run, d.GetWorkflowExecutionInfo(), nil
+		}
 	}
-	info := d.GetWorkflowExecutionInfo()
+}
+
+// standing returns a session's last run and its state.
+func (c *cli) standing(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*fermata.Run, *shown, error) {
+	run, info, err := last(ctx, s, runs, session)
+	if err != nil {
+		return nil, nil, err
+	}
 	memo := fermata.ReadMemo(info)
-	if forgotten || durable.Closed(info) {
+	if info == nil || durable.Closed(info) {
 		o, err := run.Result(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		v := &shown{RunStatus: statusFromOutcome(o, memo), Source: sourceResult, Task: memo.Task, Outcome: o}
 		if memo.Retention > 0 {
 			v.DeleteAfter = o.Ended.Add(time.Duration(memo.Retention))
 		}
-		return v, nil
+		return run, v, nil
 	}
 	// A query waits for a worker, and there may be no worker.
 	asking, cancel := context.WithTimeout(ctx, askFor)
@@ -156,12 +170,12 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 	status, err := run.Status(asking)
 	switch {
 	case err == nil:
-		return &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
+		return run, &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
 	// Only without a worker's answer: other errors are not hidden by old data.
 	case ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout)):
-		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: statusFromMemo(run, info, memo)}, nil
+		return run, &shown{Source: sourceMemo, Task: memo.Task, RunStatus: statusFromMemo(run, info, memo)}, nil
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func (c *cli) showText(v *shown) {

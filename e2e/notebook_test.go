@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -193,6 +194,14 @@ func TestANotebookMovesWithItsRun(t *testing.T) {
 		require.Equal(t, []agent.Fact{{Text: "it is 4711", Source: "t1.1#7"}}, n.Facts, "only what is named changes")
 	}
 	require.Contains(t, recited(script.Requests()[0]), `"it is 4711" (source: "t1.1#7")`)
+}
+
+// view returns a session's log, as far as it is stored.
+func (s *stage) view(t *testing.T, session string) *store.View {
+	t.Helper()
+	view, err := s.log().View(t.Context(), s.head(t, session))
+	require.NoError(t, err)
+	return view
 }
 
 // head returns the name of the last chunk of a session's log.

@@ -146,10 +146,7 @@ func TestRemindersGoDownByTheirOwnRules(t *testing.T) {
 		"middle": begins + "Never push. (from the agent tester)\n- Be quick. (from the agent tester)\n- Say why.",
 		"bottom": begins + "Never push. (from the agent tester)\n- Say why. (from the agent middle)",
 	}, reminded)
-	head, err := s.log().Head(t.Context(), run.Session+"/middle-1/bottom-1")
-	require.NoError(t, err)
-	view, err := s.log().View(t.Context(), head.Digest)
-	require.NoError(t, err)
+	view := s.view(t, run.Session+"/middle-1/bottom-1")
 	require.Equal(t, []agent.InheritedReminder{
 		{Reminder: agent.Reminder{Text: "Never push.", Propagate: agent.PropagateAll}, Source: agent.ReminderInherited, OriginatingAgent: "tester"},
 		{Reminder: agent.Reminder{Text: "Say why.", Propagate: agent.PropagateSession}, Source: agent.ReminderInherited, OriginatingAgent: "middle"},

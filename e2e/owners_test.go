@@ -105,10 +105,7 @@ func TestTheParentResumesAChildWhoseOwnerFails(t *testing.T) {
 // resumed returns how the first suspension in a session's log has ended.
 func (s *stage) resumed(t *testing.T, session string) agent.Resumed {
 	t.Helper()
-	head, err := s.log().Head(t.Context(), session)
-	require.NoError(t, err)
-	view, err := s.log().View(t.Context(), head.Digest)
-	require.NoError(t, err)
+	view := s.view(t, session)
 	for _, e := range view.Events() {
 		if e.Resumed != nil {
 			r := *e.Resumed

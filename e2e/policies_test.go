@@ -21,7 +21,6 @@ import (
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
-	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -216,7 +215,7 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 	steps, err := p.Todo(t.Context(), session)
 	require.NoError(t, err)
 	e.Notebook, e.Todo, e.Skills = book.Version, len(steps), strings.Join(p.updates(t, session), ",")
-	for _, event := range p.logged(t, session).Events() {
+	for _, event := range p.view(t, session).Events() {
 		switch event.Type {
 		case agent.EventLessonLearned:
 			e.Lessons++
@@ -243,17 +242,10 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 	return e
 }
 
-func (p *policies) logged(t *testing.T, session string) *store.View {
-	t.Helper()
-	view, err := p.log().View(t.Context(), p.head(t, session))
-	require.NoError(t, err)
-	return view
-}
-
 // conversation is what the model of a session has read and said.
 func (p *policies) conversation(t *testing.T, session string) (lines []string) {
 	t.Helper()
-	for _, m := range p.logged(t, session).Messages() {
+	for _, m := range p.view(t, session).Messages() {
 		line := fmt.Sprintf("%s %s: %s", m.Role, m.Note, m.Text())
 		for _, part := range m.Parts {
 			if part.Call != nil {

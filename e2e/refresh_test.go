@@ -70,10 +70,7 @@ func ownPart(r model.Request) string {
 // refreshed returns the changes of instructions in a session's log.
 func (s *stage) refreshed(t *testing.T, session string) (all []agent.InstructionsChange) {
 	t.Helper()
-	head, err := s.log().Head(t.Context(), session)
-	require.NoError(t, err)
-	view, err := s.log().View(t.Context(), head.Digest)
-	require.NoError(t, err)
+	view := s.view(t, session)
 	for _, e := range view.Events() {
 		if e.Instructions != nil {
 			all = append(all, *e.Instructions)

@@ -61,10 +61,7 @@ func offered(r model.Request) (names []string) {
 // updates are what happened to skills, as type name cause.
 func (s *stage) updates(t *testing.T, session string) (all []string) {
 	t.Helper()
-	head, err := s.log().Head(t.Context(), session)
-	require.NoError(t, err)
-	view, err := s.log().View(t.Context(), head.Digest)
-	require.NoError(t, err)
+	view := s.view(t, session)
 	for _, e := range view.Events() {
 		if e.Skill != nil {
 			all = append(all, string(e.Type)+" "+e.Skill.Name+" "+string(e.Skill.Cause))

@@ -55,10 +55,7 @@ func (pricedModel) Info(string) model.Info {
 // them: each message of a tool answers a call of the model.
 func checksOf(t *testing.T, s *stage, session string) (done []agent.CheckUpdate) {
 	t.Helper()
-	head, err := s.log().Head(t.Context(), session)
-	require.NoError(t, err)
-	view, err := s.log().View(t.Context(), head.Digest)
-	require.NoError(t, err)
+	view := s.view(t, session)
 	for _, e := range view.Events() {
 		if e.Type == agent.EventCheckDone {
 			done = append(done, *e.Check)

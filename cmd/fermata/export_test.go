@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -30,12 +31,20 @@ func (s *stage) elsewhere() *stage {
 	return &there
 }
 
+// atRest is a run that waits for its person, with a name for its export, at workers that have the keys of
+// exports.
+func atRest(t *testing.T, keys signals.Keys) (s *stage, run *fermata.Run, file string) {
+	t.Helper()
+	s = scripted(t, traveller())
+	s.options.ExportKeys = keys
+	run = s.works(pay()).begin("a", "traveller", nil)
+	s.rests(run)
+	return s, run, filepath.Join(t.TempDir(), "a.export")
+}
+
 // The command has the key, and the worker that verifies again has not.
 func TestAWorkerWithoutTheKeyOfAnImport(t *testing.T) {
-	s := scripted(t, traveller()).works(pay())
-	run := s.begin("a", "traveller", nil)
-	s.rests(run)
-	file := filepath.Join(t.TempDir(), "a.export")
+	s, run, file := atRest(t, nil)
 	r := s.run("export", run.Session, "-o", file, "--move")
 	require.Zero(t, r.exit, r.err)
 	s.rests(run)
@@ -44,14 +53,9 @@ func TestAWorkerWithoutTheKeyOfAnImport(t *testing.T) {
 
 // A session moves: it ends where it was, and is answered where it is.
 func TestExportAndImport(t *testing.T) {
-	s := scripted(t, traveller())
 	exports, err := env.ExportKeys.Required()
 	require.NoError(t, err)
-	s.options.ExportKeys = exports
-	s.works(pay())
-	run := s.begin("a", "traveller", nil)
-	s.rests(run)
-	file := filepath.Join(t.TempDir(), "a.export")
+	s, run, file := atRest(t, exports)
 	s.fails(2, "name the file to write with -o", "export", run.Session)
 	s.fails(2, "can't be good for 1h0m0s and for ever", "export", run.Session, "-o", file, "--for", "1h", "--no-expiry")
 	s.fails(6, "[not_found]", "export", s.session("nobody"), "-o", file)
@@ -107,14 +111,9 @@ func TestExportAndImport(t *testing.T) {
 // An import brings the answer with it, and the run goes on. A wrong flag or answer changes nothing
 // (PA-17).
 func TestImportWithAnAnswer(t *testing.T) {
-	s := scripted(t, traveller())
 	exports, err := env.ExportKeys.Required()
 	require.NoError(t, err)
-	s.options.ExportKeys = exports
-	s.works(pay())
-	run := s.begin("a", "traveller", nil)
-	s.rests(run)
-	file := filepath.Join(t.TempDir(), "a.export")
+	s, run, file := atRest(t, exports)
 	r := s.run("export", run.Session, "-o", file, "--move")
 	require.Zero(t, r.exit, r.err)
 	s.rests(run)

@@ -153,6 +153,8 @@ type RunStatus struct {
 	// QueuedEvents counts events that wait for a turn of their own, and the most that may
 	// wait; nil if the agent is no daemon.
 	QueuedEvents *Used[int] `json:"queued_events,omitempty"`
+	// Watch is what a daemon looks at while it is idle ([Daemon.Watch]); empty if it watches nothing.
+	Watch []string `json:"watch,omitempty"`
 	// Event is the event that a daemon works on, since it woke the daemon; nil for another task.
 	Event *HandledEvent `json:"event,omitempty"`
 	// Kept is what a run at rest keeps until it goes on, beside its Suspension; nil if that is nothing.

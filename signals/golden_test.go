@@ -57,7 +57,7 @@ func said() map[string]any {
 		"start-parked": agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Go on", Briefing: handoff()}, Park: conditions()},
 		"start-daemon": agent.Start{V: 1, Agent: "watcher"},
 		"status-daemon": agent.RunStatus{
-			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.StatusRunning, Since: at, InFlight: []agent.InFlight{}, QueuedEvents: &agent.Used[int]{Used: 3, Max: 256}, Event: &agent.HandledEvent{ID: "paid-118", Topic: "orders.paid"},
+			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.StatusRunning, Since: at, InFlight: []agent.InFlight{}, QueuedEvents: &agent.Used[int]{Used: 3, Max: 256}, Watch: []string{"inbox"}, Event: &agent.HandledEvent{ID: "paid-118", Topic: "orders.paid"},
 		},
 		"tick":         agent.Tick{V: 1, Session: "desk", Agent: "watcher", Topic: "day.begins", Payload: json.RawMessage(`{"day":1}`), By: "schedule mornings"},
 		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 16) + "-" + strings.Repeat("9f", 32)},

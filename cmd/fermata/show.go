@@ -329,6 +329,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if n := v.Children; n != (agent.ChildCounts{}) {
 		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
 	}
+	if len(v.Watch) > 0 {
+		row("watches", "%s", untrusted.Line(strings.Join(v.Watch, ", "), 200))
+	}
 	if v.Queued > 0 {
 		row("queued", "%s", counted(v.Queued, "message"))
 	}
@@ -374,6 +377,12 @@ func (c *cli) answer(o *agent.Outcome) {
 	if len(o.Output) > 0 {
 		c.Print("")
 		c.Print("%s", untrusted.Margin(render.Output(o.Output)))
+	}
+	if lines := render.Unread(o.Unread); len(lines) > 0 {
+		c.Print("")
+		for _, line := range lines {
+			c.Print("%s", untrusted.Block(line))
+		}
 	}
 	if o.Workspace != nil {
 		c.Print("")

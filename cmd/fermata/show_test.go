@@ -82,6 +82,19 @@ func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	require.NotContains(t, out.String(), "look")
 }
 
+// An ended run says what came too late for its model, and a daemon which files it looks at.
+func TestLateMessagesAndWatchedFilesAreShown(t *testing.T) {
+	said := func(v *shown) string {
+		var out strings.Builder
+		newCLI(nil, &out, io.Discard).showText(v)
+		return out.String()
+	}
+	o := &agent.Outcome{Status: agent.StatusCompleted, Text: "Done.", Unread: []agent.UnreadMessage{{Event: 10, By: "ana", Text: "wait\x1b[2J"}}}
+	require.Contains(t, said(&shown{RunStatus: statusFromOutcome(o, agent.Memo{}), Outcome: o}),
+		"1 message came too late for the model; the session's next run reads what was said:\n  ana (event 10): wait\\u001b[2J\n")
+	require.Regexp(t, `watches +inbox, orders\n`, said(&shown{RunStatus: agent.RunStatus{Status: agent.StatusSuspended, Watch: []string{"inbox", "orders"}}}))
+}
+
 // What a run at rest keeps is shown in a few lines.
 func TestWhatARunKeepsIsShown(t *testing.T) {
 	var out strings.Builder

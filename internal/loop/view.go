@@ -42,7 +42,7 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	}
 	if d := s.daemon(); d != nil {
 		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Emitted), Max: d.Queue}
-		v.Event = s.Daemon.Event
+		v.Event, v.Watch = s.Daemon.Event, d.Watch
 	}
 	switch {
 	case s.Phase == RunEnded:

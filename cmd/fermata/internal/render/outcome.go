@@ -23,11 +23,8 @@ func (t *Printer) End(o *agent.Outcome) {
 		t.line("%s", untrusted.Margin(Output(o.Output)))
 	}
 	t.artifacts(o)
-	if n := len(o.Unread); n > 0 {
-		t.note("%s came too late for the model; the session's next run reads what was said:", Count(n, "message"))
-		for _, m := range o.Unread {
-			t.note("%s", untrusted.Block(unread(m)))
-		}
+	for _, line := range Unread(o.Unread) {
+		t.note("%s", untrusted.Block(line))
 	}
 	if e := o.Unsaved; e != nil {
 		t.note("the run's end is not stored: [%s] %s; the session's next run stores it, or says why it can't", e.Code, untrusted.Line(e.Message, 200))
@@ -39,9 +36,17 @@ func (t *Printer) End(o *agent.Outcome) {
 	t.line("%s%s%s", mark, Summary(o), t.style.off)
 }
 
-// unread says in one line what came too late for the model.
-func unread(m agent.UnreadMessage) string {
-	return fmt.Sprintf("  %s (event %d): %s", cmp.Or(m.By, "somebody"), m.Event, cmp.Or(m.Text, "not shown here; fermata events has it"))
+// Unread says what came too late for the model, a line for each message. Whoever prints the lines makes
+// them safe for a terminal.
+func Unread(list []agent.UnreadMessage) (lines []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	lines = []string{Count(len(list), "message") + " came too late for the model; the session's next run reads what was said:"}
+	for _, m := range list {
+		lines = append(lines, fmt.Sprintf("  %s (event %d): %s", cmp.Or(m.By, "somebody"), m.Event, cmp.Or(m.Text, "not shown here; fermata events has it")))
+	}
+	return lines
 }
 
 // maxListed is how many artifacts are listed at a run's end.

@@ -255,9 +255,26 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			acts: []act{{"file.2/ask", "", answers{"file.2/ask", "yes"}}},
 			text: "torn yes",
 		},
-		// What is put around a step is a function. It may rest itself, before and after (OA-13,
-		// OA-83). What it does before the step's rest is done once, and what it does after is done
-		// after (OA-55).
+		// Middleware of a step is a function that takes the step. When the step rests, what is before it has
+		// run, and what is behind it has not; that runs once, when the step has its result (OA-55).
+		"middleware around a step that rests": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				type next = func(flow.Context) (string, error)
+				wrap := func(name string, do next) next {
+					return func(c flow.Context) (string, error) {
+						if err := w.do(c, name+" entered"); err != nil {
+							return "", err
+						}
+						text, err := do(c)
+						return text, errors.Join(err, w.do(c, name+" left"))
+					}
+				}
+				return wrap("outer", wrap("inner", func(c flow.Context) (string, error) { return flow.Ask[string](c, "Which?", nil) }))(c)
+			}),
+			acts: []act{{"ask", "inner entered 1, outer entered 1", answers{"ask", "blue"}}},
+			text: "blue", did: "inner entered 1, inner left 1, outer entered 1, outer left 1",
+		},
+		// What is put around a step may rest itself, before and after (OA-13, OA-83).
 		"around a step": {
 			flows: one(func(w *world, c flow.Context) (string, error) {
 				around := func(c flow.Context, do func(flow.Context) (string, error)) (text string, err error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -282,8 +283,22 @@ func TestProvidersThatFail(t *testing.T) {
 	}
 }
 
+// hangsOnce is a model whose first call never comes back.
+type hangsOnce struct {
+	model.Model
+	hung atomic.Bool
+}
+
+func (h *hangsOnce) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	if h.hung.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.Model.Generate(ctx, req, emit)
+}
+
 // A model that falls silent, or takes too long, is given up and asked again, three times
-// unless the agent says otherwise (PA-66, PA-68, PA-92).
+// unless the agent says otherwise (PA-66, PA-68, PA-81, PA-92).
 func TestAModelThatHangs(t *testing.T) {
 	for name, def := range map[string]agent.Definition{
 		"silent": {ModelSilence: agent.Duration(30 * time.Millisecond)},
@@ -295,6 +310,11 @@ func TestAModelThatHangs(t *testing.T) {
 			require.Equal(t, agent.CodeProviderError, o.Error.Code)
 			require.Equal(t, agent.FaultTimeout, o.Error.Provider.Kind)
 			require.Len(t, b.script.Requests(), 4)
+			b = setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "in time"}))
+			m := &hangsOnce{Model: b.script}
+			b.acts.Model = func(name string) (activities.Model, error) { return activities.Model{Model: m, Name: name}, nil }
+			o = b.run(t, "go")
+			require.Equal(t, "in time", o.Text, "one call that hangs does not end the run: %+v", o.Error)
 		})
 	}
 }

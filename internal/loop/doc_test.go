@@ -6,7 +6,10 @@ import (
 	"go/ast"
 	"go/doc"
 	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,12 +69,12 @@ func TestThePageSaysWhatACancelDoesInEachPhase(t *testing.T) {
 // "…") names one of these.
 func ruleTable(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| | rule | when |\n|---|---|---|\n")
+	b.WriteString("| | rule | when | in |\n|---|---|---|---|\n")
 	known := map[string]bool{}
 	for i, r := range rules {
 		require.NotEmpty(t, r.cond, r.name)
 		known[r.name] = true
-		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, r.name, r.cond)
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", i+1, r.name, r.cond, carriedOut(r))
 	}
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -79,6 +82,17 @@ func ruleTable(t *testing.T) string {
 		require.True(t, known[string(m[1])], "the page names a rule that there is not: %s", m[1])
 	}
 	return b.String()
+}
+
+// carriedOut says which function carries a rule out, and where that is.
+func carriedOut(r rule) string {
+	f := runtime.FuncForPC(reflect.ValueOf(r.then).Pointer())
+	file, _ := f.FileLine(f.Entry())
+	file = "`" + filepath.Base(file) + "`"
+	if _, method, ok := strings.Cut(f.Name(), "(*step)."); ok {
+		return file + " `" + method + "`"
+	}
+	return file
 }
 
 // obstacleTable lists what prevents a call from beginning.
@@ -161,7 +175,7 @@ func partsTable(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| part | file | what it does |\n|---|---|---|\n")
 	for _, name := range stateParts(code) {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, parts[name][0], said(code, name))
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, strings.Join(parts[name], "`, `"), said(code, name))
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ type Request struct {
 // Decided is what became of a request, for answers that come late.
 type Decided struct {
 	ID  string    `json:"id"`
-	How string    `json:"how"` // answered by ana, rejected by its deadline …
+	How string    `json:"how"` // answered by ana, decided by its deadline …
 	At  time.Time `json:"at"`
 	// Approver is the principal whose token decided the request. That token is used up.
 	Approver string `json:"approver,omitempty"`

@@ -47,6 +47,12 @@ func (b modelFunc) Generate(ctx context.Context, req *model.Request, _ func(mode
 	return b(ctx, req), ctx.Err()
 }
 
+// lastSaid returns the last message of a request that is no note of the runtime.
+func lastSaid(r *model.Request) agent.Message {
+	conversation, _ := model.SplitRecital(r.Messages)
+	return conversation[len(conversation)-1]
+}
+
 func saysText(text string) *model.Reply {
 	return &model.Reply{Finish: model.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
 }

@@ -71,7 +71,7 @@ func TestAFlowOfAgentsIsHeld(t *testing.T) {
 		return "fine", nil
 	}, &tool.Options{Attempts: 3})
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
-		last := r.Messages[len(r.Messages)-1]
+		last := lastSaid(r)
 		switch {
 		case strings.Contains(r.Messages[0].Text(), "file 3") && len(r.Messages) == 1:
 			return callsTool("ask_user", `{"question":"Is this meant?"}`)

@@ -74,7 +74,7 @@ func (s *stalled) PutChunk(ctx context.Context, digest string, data []byte) erro
 func (s *stage) lanes(t *testing.T, slots map[worker.Lane]int, tools ...tool.Tool) {
 	t.Helper()
 	b := modelFunc(func(_ context.Context, req *model.Request) *model.Reply {
-		last := req.Messages[len(req.Messages)-1]
+		last := lastSaid(req)
 		text := last.Text()
 		if r := last.Parts[0].Result; r != nil {
 			text = r.Text

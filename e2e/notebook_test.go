@@ -36,8 +36,9 @@ func fact(text, source string) []any { return []any{map[string]any{"text": text,
 
 // recited returns what a request shows of the notebook at its end; empty without one.
 func recited(r model.Request) string {
-	if last := r.Messages[len(r.Messages)-1]; last.Note == agent.NoteNotebook {
-		return last.Text()
+	_, recital := model.SplitRecital(r.Messages)
+	if len(recital) > 0 && recital[0].Note == agent.NoteNotebook {
+		return recital[0].Text()
 	}
 	return ""
 }

@@ -161,7 +161,7 @@ func TestAChatKeepsStateAndSaysWhyItEnds(t *testing.T) {
 		ask := func(tool, arguments string) *model.Reply {
 			return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: []byte(arguments)}})
 		}
-		last := r.Messages[len(r.Messages)-1]
+		last := lastSaid(r)
 		if last.Role == agent.RoleTool {
 			return saysText("So it is " + last.Parts[0].Result.Text)
 		}

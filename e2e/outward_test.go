@@ -145,7 +145,7 @@ func agentWith(t *testing.T, make func(queue string) tool.Tool, arguments string
 	h := s.outsider(t, s.temporal)
 	outside := make(h.queue)
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
-		if last := r.Messages[len(r.Messages)-1]; last.Role == agent.RoleTool {
+		if last := lastSaid(r); last.Role == agent.RoleTool {
 			return saysText(string(last.Parts[0].Result.Status) + ": " + last.Parts[0].Result.Text)
 		}
 		return callsTool(outside.Spec().Name, arguments)

@@ -125,7 +125,8 @@ func TestThePerson(t *testing.T) {
 			require.Equal(t, c.want, o.Status)
 			if c.told != "" {
 				messages := script.Requests()[1].Messages
-				require.Contains(t, messages[len(messages)-1].Parts[0].Result.Text, c.told)
+				require.Contains(t, messages[len(messages)-2].Parts[0].Result.Text, c.told)
+				require.Equal(t, agent.NoteResumed, messages[len(messages)-1].Note)
 				require.Len(t, c.person.Decisions(), 1)
 				require.Equal(t, "Which account?", c.person.Decisions()[0].Request.Text)
 			}

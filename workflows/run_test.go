@@ -73,8 +73,12 @@ func TestEveryRequestHasAllTurnsBefore(t *testing.T) {
 
 func rows(b *bench, request int) []*agent.ToolResult {
 	messages := b.script.Requests()[request].Messages
+	last := messages[len(messages)-1]
+	if last.Note == agent.NoteResumed { // it follows the results
+		last = messages[len(messages)-2]
+	}
 	var out []*agent.ToolResult
-	for _, p := range messages[len(messages)-1].Parts {
+	for _, p := range last.Parts {
 		out = append(out, p.Result)
 	}
 	return out

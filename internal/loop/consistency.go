@@ -119,6 +119,7 @@ func (s *step) recount() {
 	s.Verbs.recount()
 	s.Requests.recount()
 	s.Late.bound()
+	s.Suspensions.boundEnds()
 	s.Late.keep(func(id string) bool { return requestNumber(id) <= s.Counters.Request && s.Requests.find(id) < 0 })
 	s.Calls.recount()
 	s.Checks.recount()

@@ -266,6 +266,7 @@ func (s *step) closeRequest(r Request, d decision, how string) {
 		how += " by " + who
 	}
 	s.changed = true
+	s.noteDecision(r, d)
 	s.Requests.close(Decided{ID: r.ID, How: how, At: s.now(), Approver: d.approver})
 	s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: d.by, Mode: agent.ResumedAnswer}
 }

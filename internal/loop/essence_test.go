@@ -145,6 +145,7 @@ func (e *essential) waits(stored int64) {
 	s := e.State
 	if w := s.Suspensions.Open; w != nil {
 		w.ID, w.Cause, w.Reason, w.Turn, w.At = "", "", "", 0, time.Time{}
+		w.Ends, w.OlderEnds = nil, 0
 		if w.Seq <= stored {
 			w.Seq = 0
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -307,20 +306,4 @@ func (s *step) parkInput(text string) agent.Message {
 		m.Note = agent.NoteTimeout
 	}
 	return m
-}
-
-// resumeWith sets a note for the model on why it was suspended and what it continues with, which it
-// gets once. The input's beginning is enough: its message stands before the note.
-func (s *step) resumeWith(cause, input string) {
-	// Else the model was never kept waiting, so there is nothing to tell it.
-	if s.Suspensions.atRest() && !s.isFlow() && s.Spec.Texts[agent.TextResumeNote] != agent.NoText {
-		w, reason := s.Suspensions.Open, ""
-		if w.Reason != "" {
-			reason = " for the reason " + quote(w.Reason)
-		}
-		if input != "" {
-			input = " The input: " + quote(input)
-		}
-		s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", reason, "time", s.now().Format(time.RFC3339), "cause", cause, "input", input))
-	}
 }

@@ -28,6 +28,9 @@ func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string
 	return q, ""
 }
 
+// causeToolAsks is the cause of a suspension for what a tool asks in the middle of its call.
+const causeToolAsks = "tool"
+
 // askInCall lets a call wait for what its tool asks in the middle of it.
 func (s *step) askInCall(i int, q agent.ToolQuestion) {
 	if q.Until != nil {
@@ -54,7 +57,7 @@ func (s *step) askPerson(i int, q agent.ToolQuestion) {
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
 		return
 	}
-	s.Calls.awaitRequest(i, s.openRequest(o, p, agent.InitiatorSelf, "tool"))
+	s.Calls.awaitRequest(i, s.openRequest(o, p, agent.InitiatorSelf, causeToolAsks))
 }
 
 // waitInCall lets a running step of a flow wait for an event or a time, in the middle of its call. It

@@ -307,6 +307,7 @@ func (s *step) expire(r Request) {
 	s.record(agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
 	s.closeUnanswered(r.ID, "decided by its deadline")
 	s.Late.expired(r, s.now())
+	s.noteDeadline(r)
 	s.resumed = agent.Resumed{Cause: agent.InitiatorTimeout}
 	i := s.Calls.find(r.CallID)
 	switch {

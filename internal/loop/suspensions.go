@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -36,10 +37,16 @@ type OpenSuspension struct {
 	Told    int `json:"told,omitempty"`
 	// Settled means that no hook may deny it any more: the parent's model has ordered it, too.
 	Settled bool `json:"settled,omitempty"`
+	// Ends are what has ended reasons to wait in this suspension, for the note to the model. OlderEnds counts
+	// those that were dropped.
+	Ends      []SuspensionEnd `json:"ends,omitempty"`
+	OlderEnds int             `json:"older_ends,omitempty"`
 }
 
 func (r Suspensions) clone() Suspensions {
-	r.Open = copied(r.Open)
+	if r.Open = copied(r.Open); r.Open != nil {
+		r.Open.Ends = slices.Clip(r.Open.Ends)
+	}
 	return r
 }
 
@@ -85,6 +92,30 @@ func (r *Suspensions) allow(reason string) {
 
 func (r *Suspensions) told()   { r.Open.Told++ }
 func (r *Suspensions) settle() { r.Open.Settled = true }
+
+// addEnd keeps what has ended a reason to wait. The same again is kept once.
+func (r *Suspensions) addEnd(e SuspensionEnd) {
+	e.Cause, e.Input = fit(e.Cause, maxEndCause), fit(e.Input, maxEndInput)
+	if n := len(r.Open.Ends); n > 0 && r.Open.Ends[n-1] == e {
+		return
+	}
+	r.Open.Ends = append(r.Open.Ends, e)
+	r.boundEnds()
+}
+
+// boundEnds drops the oldest ends that are too long together.
+func (r *Suspensions) boundEnds() {
+	if r.Open == nil {
+		return
+	}
+	size := 0
+	for i, e := range slices.Backward(r.Open.Ends) {
+		if size += e.jsonLen(); size > maxEnds {
+			r.Open.Ends, r.Open.OlderEnds = slices.Clone(r.Open.Ends[i+1:]), r.Open.OlderEnds+i+1
+			return
+		}
+	}
+}
 
 // restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }
@@ -170,6 +201,9 @@ func (s *step) onlyHeldByAncestor() bool {
 func (s *step) closeSuspension() {
 	id, rested := s.Suspensions.Open.ID, s.Suspensions.atRest()
 	was := s.hookSuspension()
+	if rested {
+		s.noteSuspension()
+	}
 	s.Suspensions.close(s.At)
 	// Without run.suspended in the log there is nothing to resume.
 	if !rested {

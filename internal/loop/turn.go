@@ -220,7 +220,7 @@ func (t *Turn) countMade(calls []Call) {
 func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
 // setNote sets a note that goes to the model once. dropNote drops it.
-func (t *Turn) setNote(text string) { t.Note = text }
+func (t *Turn) setNote(text string) { t.Note = fit(text, maxNote) }
 func (t *Turn) dropNote()           { t.Note = "" }
 
 // correct sets the correction that follows the turn's results. dropCorrection drops one that the model has

@@ -36,6 +36,8 @@ type OpenSuspension struct {
 	Told    int `json:"told,omitempty"`
 	// Settled means that no hook may deny it any more: the parent's model has ordered it, too.
 	Settled bool `json:"settled,omitempty"`
+	// OwnerFailed says why the owner does not let the run continue; nil if nothing says so.
+	OwnerFailed *agent.OwnerFailure `json:"owner_failed,omitempty"`
 }
 
 func (r Suspensions) clone() Suspensions {
@@ -85,6 +87,9 @@ func (r *Suspensions) allow(reason string) {
 
 func (r *Suspensions) told()   { r.Open.Told++ }
 func (r *Suspensions) settle() { r.Open.Settled = true }
+
+// ownerFails keeps why the owner does not let the run continue.
+func (r *Suspensions) ownerFails(f agent.OwnerFailure) { r.Open.OwnerFailed = &f }
 
 // restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }

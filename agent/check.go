@@ -59,7 +59,7 @@ func (d Definition) Check() error {
 	if err := d.checkStalledOutput(); err != nil {
 		return err
 	}
-	return errors.Join(d.checkFallbacks(), d.checkAwaitResumption(), d.checkRules(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.checkReminders(), d.checkStateless(), d.LoopDetection.check(d.Name))
+	return errors.Join(d.checkFallbacks(), d.checkAwaitResumption(), d.checkRules(), d.checkOnChildSuspend(), d.checkNumbers(), d.checkTexts(), d.checkSkills(), d.checkTurn(), d.checkRecovery(), d.checkReminders(), d.checkStateless(), d.LoopDetection.check(d.Name))
 }
 
 // owns puts the agent's name before an error. Each of several errors needs it: they are shown one by one.

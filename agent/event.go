@@ -21,6 +21,7 @@ const (
 	EventRunStopped    EventType = "run.stopped"
 	EventRunSuspended  EventType = "run.suspended"
 	EventRunResumed    EventType = "run.resumed"
+	EventOwnerFailed   EventType = "owner.failed" // the owner of the suspension does not let the run continue
 	EventHoldAdded     EventType = "hold.added"
 	EventHoldRemoved   EventType = "hold.removed"
 	EventTurnStarted   EventType = "turn.started"
@@ -103,6 +104,8 @@ type Event struct {
 	Moved    *LimitMove     `json:"moved,omitempty"`
 	Lesson   *Lesson        `json:"lesson,omitempty"`
 	Check    *CheckUpdate   `json:"check,omitempty"`
+	// OwnerFailed says why the suspension's owner does not let the run continue.
+	OwnerFailed *OwnerFailure `json:"owner_failed,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 	// Instructions are the agent's new ones.
@@ -218,6 +221,8 @@ func (e Event) Size() int {
 		return frame + sizeOf(e.Snapshot.StateChanges)
 	case e.Lesson != nil:
 		return frame + len(e.Lesson.Text)
+	case e.OwnerFailed != nil:
+		return frame + len(e.OwnerFailed.Reason)
 	case e.Delay != nil:
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:
@@ -280,6 +285,7 @@ func (s Started) HasFirstTurn() bool { return s.Imported == nil }
 // tools that were left out have been accepted. The model gets the new tools with its next
 // turn.
 type ToolsChange struct {
+	// Source is empty for tools of the runtime: they come beside all others.
 	Source string     `json:"source"`
 	Tools  []ToolSpec `json:"tools"`
 	// Left names tools that are left out because nobody has accepted them as they are
@@ -307,7 +313,7 @@ func (s Spec) ToolsOf(source string) []ToolSpec {
 }
 
 func (t ToolSpec) of(source string) bool {
-	return t.Executor == "" && strings.HasPrefix(t.Name, source+SourceSeparator)
+	return t.Executor == "" && source != "" && strings.HasPrefix(t.Name, source+SourceSeparator)
 }
 
 // SourceSeparator separates the name of a source from the name of its tool.

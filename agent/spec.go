@@ -53,6 +53,9 @@ type Definition struct {
 	// Lifecycle gives the model tools to list, pause, resume, stop and wait for its
 	// sub-agents.
 	Lifecycle bool `json:"lifecycle,omitempty"`
+	// OnChildSuspend says what a call that waits for a sub-agent does when that one is suspended: it
+	// waits on, or returns.
+	OnChildSuspend ChildSuspendAction `json:"on_child_suspend,omitempty"`
 	// Ceiling names the tools, or patterns of tools, that this agent and all agents below it
 	// may use at most; empty means that there is no such bound. A tool of the provider is named
 	// with [ServerToolPrefix]. The runtime's own tools are in no ceiling.

@@ -47,3 +47,26 @@ func checkBound(list []string, at string) error {
 	}
 	return nil
 }
+
+// ChildSuspendAction says what a call that waits for a sub-agent does when that one is suspended.
+type ChildSuspendAction string
+
+// The actions. The zero value means wait.
+const (
+	// ChildSuspendWait lets the call wait on. If the suspension's owner fails (see [OwnerFailure]), it
+	// returns, too.
+	ChildSuspendWait ChildSuspendAction = "wait"
+	// ChildSuspendReturn answers the call with the status suspended. The sub-agent is in the background
+	// then, and the model has the tools that manage sub-agents from the run's start.
+	ChildSuspendReturn ChildSuspendAction = "return"
+)
+
+func (d Definition) checkOnChildSuspend() error {
+	switch a := d.OnChildSuspend; {
+	case a != "" && a != ChildSuspendWait && a != ChildSuspendReturn:
+		return Errorf(CodeInvalidInput, "agent %s: on_child_suspend must be wait or return, not %q", d.Name, a).WithPath("on_child_suspend")
+	case a == ChildSuspendReturn && d.Model == FlowModel:
+		return Errorf(CodeInvalidInput, "agent %s: on_child_suspend: return is for a model, and a flow has none; leave on_child_suspend out", d.Name).WithPath("on_child_suspend")
+	}
+	return nil
+}

@@ -6,16 +6,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A list that would bound nothing though it is there, and a pattern that would match nothing, are refused.
-func TestBoundsThatCantBeMeant(t *testing.T) {
-	for want, d := range map[string]Definition{
-		"agent a: ceiling is an empty list":                       {Ceiling: []string{}},
-		`agent a: ceiling[0]: "fs_[" is not a name or a pattern`:  {Ceiling: []string{"fs_["}},
-		"agent a: agents[0].tools is an empty list, which bounds": {Agents: []SubAgent{{Agent: "b", Tools: []string{}}}},
-	} {
-		d.Name, d.Model = "a", "m"
-		err := d.Check()
-		require.ErrorIs(t, err, CodeInvalidInput, want)
-		require.ErrorContains(t, err, want)
+// What a call does when its sub-agent is suspended has two values, and is for models.
+func TestOnChildSuspend(t *testing.T) {
+	def := Definition{Name: "a", Model: "m"}
+	for _, a := range []ChildSuspendAction{"", ChildSuspendWait, ChildSuspendReturn} {
+		def.OnChildSuspend = a
+		require.NoError(t, def.Check(), a)
 	}
+	def.Model = FlowModel
+	require.ErrorContains(t, def.Check(), "on_child_suspend: return is for a model")
+	def.OnChildSuspend = "resume"
+	require.ErrorContains(t, def.Check(), `agent a: on_child_suspend must be wait or return, not "resume"`)
+	require.ErrorIs(t, def.Check(), CodeInvalidInput)
 }

@@ -18,6 +18,8 @@ type SuspensionSummary struct {
 	// Open counts the open requests. Requests has the first 8 of them.
 	Open     int              `json:"open,omitempty"`
 	Requests []RequestSummary `json:"requests,omitempty"`
+	// OwnerFailed says why the owner does not let the run continue (see [Suspension.OwnerFailed]).
+	OwnerFailed *OwnerFailure `json:"owner_failed,omitempty"`
 }
 
 // RequestSummary has enough of an open request to find it and to see who may decide it.

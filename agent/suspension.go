@@ -33,6 +33,20 @@ type Suspension struct {
 	Holds      []Hold      `json:"holds,omitempty"`
 	// Waits are what the steps of a flow wait for, beside Requests.
 	Waits []StepWait `json:"waits,omitempty"`
+	// OwnerFailed says why the owner does not let the run continue; nil if nothing says so. Only a
+	// sub-agent in the foreground has it.
+	OwnerFailed *OwnerFailure `json:"owner_failed,omitempty"`
+}
+
+// OwnerFailure says why the owner of a suspension does not let the run continue. No time or deadline
+// ends such a suspension.
+type OwnerFailure struct {
+	Suspension string `json:"suspension"`
+	Owner      Owner  `json:"owner"`
+	// Code is [CodeDenied] if a hook refused a person's resume, or failed, and [CodeExpired] if
+	// resume_within is over.
+	Code   Code   `json:"code"`
+	Reason string `json:"reason,omitempty"` // empty in the summary of a redacted run
 }
 
 // SuspensionKind says what a run waits for. The set is closed.

@@ -114,6 +114,8 @@ func (e Event) rest() any {
 		return e.Moved
 	case e.Lesson != nil:
 		return e.Lesson
+	case e.OwnerFailed != nil:
+		return e.OwnerFailed
 	case e.Extended != "":
 		return wireLimit{e.Extended}
 	}

@@ -40,7 +40,7 @@ func samples() map[EventType]Event {
 	end, hold := &Outcome{V: 1, Status: StatusCompleted}, &Hold{ID: "h-1"}
 	return map[EventType]Event{
 		EventRunStarted: {Started: &Started{Run: "01a1", By: "ana", Spec: &Spec{Definition: Definition{Name: "lead", Model: "m", Instructions: "Be brief."}}}}, EventRunCompleted: {Outcome: end}, EventRunFailed: {Outcome: end},
-		EventRunCancelled: {Outcome: end}, EventRunStopped: {Outcome: end}, EventRunSuspended: {Suspension: &Suspension{ID: "s-1"}}, EventRunResumed: {Resumed: &Resumed{Suspension: "s-1"}},
+		EventRunCancelled: {Outcome: end}, EventRunStopped: {Outcome: end}, EventRunSuspended: {Suspension: &Suspension{ID: "s-1"}}, EventRunResumed: {Resumed: &Resumed{Suspension: "s-1"}}, EventOwnerFailed: {OwnerFailed: &OwnerFailure{Suspension: "s-1", Owner: OwnerOperator, Code: CodeDenied}},
 		EventHoldAdded: {Hold: hold}, EventHoldRemoved: {Hold: hold}, EventTurnStarted: {}, EventTurnEnded: {Snapshot: &TurnSnapshot{Cost: Dollar}}, EventMessage: {Message: &m}, EventModelRetried: {}, EventModelDelayed: {Delay: &Delay{Error: &Error{Code: CodeProviderError}}},
 		EventCallRequested: {Call: call}, EventCallStarted: {Call: call}, EventCallDone: {Call: &CallUpdate{Call: "t1.1", Tool: "pay", Status: CallOK}}, EventCallUnknown: {Call: call}, EventCallApproved: {Call: call}, EventCallRejected: {Call: call},
 		EventRequestOpened: {Request: &Request{ID: "q-7"}}, EventRequestAnswered: {Answer: answer}, EventRequestAnsweredLate: {Answer: answer}, EventRequestExpired: {Answer: answer}, EventRequestReminded: {Answer: answer}, EventRequestForwarded: {Answer: answer},

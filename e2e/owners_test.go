@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,6 +101,118 @@ func TestTheParentResumesAChildWhoseOwnerFails(t *testing.T) {
 			require.Equal(t, agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorParent, By: "agent:" + run.Session, Mode: agent.ResumedMessage}, s.resumed(t, clerk.Session))
 		})
 	}
+}
+
+// helper is the model of a lead that gives its clerk work in the foreground. The clerk parks with the
+// conditions. When the lead's call returns although the clerk is suspended, the lead resumes it and waits.
+func helper(conditions string, early bool) modelFunc {
+	return func(_ context.Context, r *model.Request) *model.Reply {
+		all := append([]string{""}, resultsIn(*r)...)
+		last := all[len(all)-1]
+		if r.Call.Agent == "clerk" {
+			if len(r.Messages) == 1 {
+				return callsTool(agent.AwaitResumptionTool, `{"reason":"the bank has to confirm","conditions":`+conditions+`}`)
+			}
+			heard := slices.ContainsFunc(r.Messages, func(m agent.Message) bool { return m.Text() == "the bank is closed" })
+			return saysText(fmt.Sprintf("heard: %t", heard))
+		}
+		clerk := r.Call.Session + "/clerk-1"
+		offered := slices.ContainsFunc(r.Tools, func(t agent.ToolSpec) bool { return t.Name == "subagent_resume" })
+		switch {
+		case len(r.Messages) == 1 && offered == early:
+			return callsTool("subagent__clerk", `{"task":"pay it"}`)
+		case len(r.Messages) > 1 && !offered, len(r.Messages) == 1:
+			return saysText(fmt.Sprintf("offered: %t", offered))
+		case strings.Contains(last, "heard:"):
+			return saysText(fmt.Sprintf("the clerk said it %d times", strings.Count(strings.Join(all, ""), "heard: true")))
+		case len(r.Messages) == 3:
+			return callsTool("subagent_resume", `{"child":"`+clerk+`","input":"the bank is closed"}`)
+		case len(r.Messages)%4 == 1: // two forms of one call, or the clerk's slow report would look like a loop
+			return callsTool("subagent_wait", `{}`)
+		}
+		return callsTool("subagent_wait", `{"children":["`+clerk+`"]}`)
+	}
+}
+
+// The owner of a suspension fails, and the parent waits for the child in the foreground: nobody sends the
+// event, and the time is over in which a person may resume the child; or a hook panics, which refuses a
+// person's resume. The parent's call returns with the status suspended, and its model resumes the
+// child, whose answer comes once (HL-99). With on_child_suspend: return, nothing has to fail.
+func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conditions string
+		clerk      agent.Definition
+		action     agent.ChildSuspendAction
+		meanwhile  func(*testing.T, *stage, *client.Run)
+		failed     *agent.OwnerFailure
+	}{
+		"an event that nobody sends": {
+			conditions: `{"event":{"topic":"bank.confirmed"}}`, clerk: agent.Definition{ResumeWithin: agent.Duration(time.Second)},
+			failed: &agent.OwnerFailure{Owner: agent.OwnerRuntime, Code: agent.CodeExpired, Reason: "nobody resumed or answered it in the time that resume_within allows"},
+		},
+		"a hook that panics": {
+			conditions: `{}`, clerk: agent.Definition{Hooks: agent.Hooks{BeforeResume: oneHook("gate")}},
+			meanwhile: func(t *testing.T, s *stage, run *client.Run) {
+				require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
+				_, err := s.here(t, run.Session+"/clerk-1").Resume(t.Context(), &client.ResumeOptions{By: "ana"})
+				require.ErrorIs(t, err, agent.CodeDenied)
+			},
+			failed: &agent.OwnerFailure{Owner: agent.OwnerOperator, Code: agent.CodeDenied, Reason: "the hook gate did not allow a resume: The check could not be made: the tool panicked: the gate is broken"},
+		},
+		"on_child_suspend": {conditions: `{"event":{"topic":"bank.confirmed"}}`, action: agent.ChildSuspendReturn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := on(t, shared(t))
+			t.Cleanup(func() { s.replay(t) })
+			gate := hook("gate", func(agent.SuspensionHook) (agent.Verdict, error) { panic("the gate is broken") })
+			lead := agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}}, OnChildSuspend: c.action}
+			c.clerk.Name, c.clerk.Tools = "clerk", []string{agent.AwaitResumptionTool}
+			work := func() { s.worker = s.staff(t, helper(c.conditions, c.action != ""), []tool.Tool{gate}, lead, c.clerk) }
+			work()
+			run := s.begin(t, "go", nil)
+			if c.meanwhile != nil {
+				s.suspended(t, run)
+				s.worker.Stop() // another one takes the runs up
+				work()
+				c.meanwhile(t, s, run)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			out, err := run.Result(ctx)
+			require.NoError(t, err)
+			require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+			require.Equal(t, "the clerk said it 1 times", out.Text)
+			require.Equal(t, 1, s.events(t, run, agent.EventChildEnded))
+			clerk := run.Session + "/clerk-1"
+			require.Equal(t, agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorParent, By: "agent:" + run.Session, Mode: agent.ResumedMessage}, s.resumed(t, clerk))
+			if c.failed == nil {
+				require.Zero(t, s.events(t, run, agent.EventToolsChanged), "the model has the tools from the start")
+				return
+			}
+			c.failed.Suspension = "s-1"
+			require.Equal(t, c.failed, s.ownerFailed(t, clerk))
+			require.Equal(t, agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorTriggered, Mode: agent.ResumedContinue}, s.resumed(t, run.Session))
+			if c.meanwhile != nil {
+				s.keep(t, "released-lead", run.Session, run.ID)
+				s.keep(t, "released-clerk", clerk, s.here(t, clerk).ID)
+			}
+		})
+	}
+}
+
+// ownerFailed returns why the owner of a session's suspension has failed; it fails once.
+func (s *stage) ownerFailed(t *testing.T, session string) (failed *agent.OwnerFailure) {
+	t.Helper()
+	view := s.view(t, session)
+	for _, e := range view.Events() {
+		if e.OwnerFailed != nil {
+			require.Nil(t, failed)
+			failed = e.OwnerFailed
+		}
+	}
+	return failed
 }
 
 // resumed returns how the first suspension in a session's log has ended.

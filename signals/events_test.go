@@ -57,6 +57,7 @@ func recorded() []agent.Event {
 		{Type: agent.EventRunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.EventRunSuspended, Suspension: suspension()},
 		{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.InitiatorOperator, By: "ana@acme.com", FromSummary: true, Mode: agent.ResumedMessage, Checkpoint: "cp-131-95279a", Turn: 12, Renewed: true}},
+		{Type: agent.EventOwnerFailed, OwnerFailed: &agent.OwnerFailure{Suspension: "s-14", Owner: agent.OwnerOperator, Code: agent.CodeDenied, Reason: "the hook gate did not allow a resume: the bank is down"}},
 		{Type: agent.EventHoldAdded, Hold: hold}, {Type: agent.EventHoldRemoved, Hold: hold},
 		{Type: agent.EventTurnStarted}, {Type: agent.EventModelRetried}, {Type: agent.EventMessage, Message: &m},
 		{Type: agent.EventModelDelayed, Delay: &agent.Delay{Until: at.Add(10 * time.Minute), Error: &agent.Error{

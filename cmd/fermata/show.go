@@ -313,6 +313,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 		if !s.ResumeBy.IsZero() {
 			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
 		}
+		if s.OwnerFailed != nil {
+			row("owner", "%s", render.OwnerFailed(*s.OwnerFailed))
+		}
 		for _, h := range s.Holds {
 			row("hold", "%s, for %s", render.Held(h), render.Age(h.At))
 		}

@@ -184,7 +184,8 @@ func (th theme) otherwise(p place) (all []string) {
 		case !c.Started:
 			all = append(all, "child-refused "+c.Session)
 		case c.Status == agent.StatusSuspended:
-			all = append(all, fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":"running"}`, c.Session, c.Seq+1))
+			all = append(all, fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":"running"}`, c.Session, c.Seq+1),
+				fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":"suspended","suspension":{"id":"s-1","kind":"parked","owner_failed":{"code":"denied"}}}`, c.Session, c.Seq+1))
 		default:
 			all = append(all, "child-ended "+c.Session+" failed no", fmt.Sprintf(
 				`child-says {"session":%q,"seq":%d,"status":"suspended","suspension":{"id":"s-1","kind":"input_required","requests":[{"id":"q-1","type":"question"}]}}`, c.Session, c.Seq+1))

@@ -69,6 +69,8 @@ type childAnswer struct {
 	Tokens     int64                    `json:"tokens_used,omitempty"`
 	// Missing says which files the child gave back that are gone.
 	Missing []string `json:"missing_files,omitempty"`
+	// Note says what the model can do about a child that its call does not wait for any more.
+	Note string `json:"note,omitempty"`
 	// Workspace says what became of the child's own workspace.
 	Workspace *agent.WorkspaceOutcome `json:"workspace,omitempty"`
 }

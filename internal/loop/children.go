@@ -25,6 +25,9 @@ type Child struct {
 	Task    string `json:"task"`
 	// Call is the call that waits for the child's result; empty for a child in the background.
 	Call string `json:"call,omitempty"`
+	// Released means that a call waited for the child until it was suspended (safetynet.go). The child
+	// is in the background since, but the server still cancels it when this execution closes.
+	Released bool `json:"released,omitempty"`
 	// StartedBy is the call that started the child.
 	StartedBy string `json:"started_by"`
 	// Started means that the child is known to have started, so that it can get orders.
@@ -270,6 +273,14 @@ func (c *Children) granted(session string) {
 	}
 }
 
+// release makes a child one in the background.
+func (c *Children) release(i int) { c.List[i].Call, c.List[i].Released = "", true }
+
+// anyReleased reports whether any child that has not ended is released, and began under this execution.
+func (c Children) anyReleased() bool {
+	return slices.ContainsFunc(c.List, func(one Child) bool { return one.Released && one.notEnded() && !one.Detached })
+}
+
 // awaitsMore records that a child is suspended still, since the grant that it got is less than what
 // it has used already. It never worked again, so it reports no other status.
 func (c *Children) awaitsMore(i int, at time.Time) {
@@ -382,6 +393,7 @@ func (s *step) reported(r wire.ChildReport) error {
 		}
 		s.recordChild(t, i, "")
 	}
+	s.releaseChild(i)
 	s.answerWaits()
 	s.Children.trim()
 	return nil

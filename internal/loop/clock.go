@@ -1,6 +1,10 @@
 package loop
 
-import "time"
+import (
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
 
 // due is a time at which the machine has something to do, and what that is.
 type due struct {
@@ -40,7 +44,7 @@ func (s *step) nextDue() (d due) {
 	d = d.or(s.stopDue(), "the deadline of the stop")
 	r := s.Requests.due()
 	d = d.or(r.at, r.why).or(s.Park.due(), "the time it waits for").or(s.Calls.waitDue(), "the time that a step waits for")
-	d = d.or(s.lookDue(), "looking at the files that it watches")
+	d = d.or(s.lookDue(), "looking at the files that it watches").or(s.ownerFailsAt(), "the end of the time in which people may resume it")
 	if s.timeLimitEndsRun() {
 		d = d.or(s.Budget.deadline(), "the end of the working time")
 	}
@@ -87,6 +91,9 @@ func (s *step) timerFired() error {
 		s.conditionMet(MetCondition{})
 	}
 	s.endDueWaits()
+	if reached(s.ownerFailsAt(), s.At) {
+		s.ownerFails(agent.CodeExpired, "nobody resumed or answered it in the time that resume_within allows")
+	}
 	s.advanceStop()
 	if !s.outcomeDecided() && s.timeLimitEndsRun() && reached(s.Budget.deadline(), s.At) {
 		s.outOfTime()

@@ -148,9 +148,10 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 func (s *step) bindsExecution() bool { return s.Log.Unstored || s.needsChildEvents() }
 
 // needsChildEvents reports whether a call of the turn waits for a child, or a child has not begun
-// yet. In a new execution Temporal would report neither the child's start nor its result.
+// yet. In a new execution Temporal would report neither the child's start nor its result. The server
+// cancels a released child when this execution closes, so that happens only if the history is nearly full.
 func (s *step) needsChildEvents() bool {
-	return s.Calls.count(CallAwaitingChildren) > 0 && !s.isFlow() || s.Children.starting()
+	return s.Calls.count(CallAwaitingChildren) > 0 && !s.isFlow() || s.Children.starting() || s.Children.anyReleased() && !s.NearHistoryLimit
 }
 
 // onlyAwaitsSuspendedChildren reports whether the turn waits only for children, and all of these are

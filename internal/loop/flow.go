@@ -331,11 +331,12 @@ func (s *step) endToolTimeIfIdle() {
 }
 
 // beginNewExecution prepares to continue as new. From then on Temporal delivers no result of the
-// children that a flow's steps wait for, so the children are asked to report their ends.
+// children that a flow's steps wait for, or that were released, so the children are asked to report
+// their ends.
 func (s *step) beginNewExecution() {
 	s.enterPhase(RunContinuing)
 	for i, c := range s.Children.List {
-		if s.isFlow() && c.notEnded() && c.Call != "" && !c.Detached {
+		if (s.isFlow() && c.Call != "" || c.Released) && c.notEnded() && !c.Detached {
 			o := s.passHolds(agent.VerbResume, 0)
 			o.ReportEnd = true
 			s.orderChild(i, o)

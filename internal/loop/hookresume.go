@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -54,6 +55,7 @@ func (s *step) resumeJudged(k agent.Check, v agent.Verdict) {
 	case s.SuspensionHooks.Resume == nil || !s.isAtRest(): // the rules refuse it
 	case v.Decision == agent.DecisionVeto:
 		s.refuseResume(s.SuspensionHooks.takeResume(), s.refuseAs(agent.CodeDenied, "", "the hook %s did not allow it: %s", k.Name, hookReason(k, v)))
+		s.ownerFails(agent.CodeDenied, fmt.Sprintf("the hook %s did not allow a resume: %s", k.Name, hookReason(k, v)))
 	case s.SuspensionHooks.allowResume(v.Text, len(s.hooksAt(agent.PointBeforeResume))):
 		if s.SuspensionHooks.Resume.Command.Refresh {
 			s.fetchInstructions()

@@ -122,6 +122,9 @@ func (c Child) jsonLen() int {
 	n := childFrame + len(c.Session) + len(c.Run) + len(c.Agent) + len(c.Call) + len(c.StartedBy) + jsonLen(c.Task)
 	if s := c.Suspension; s != nil {
 		n += noteFrame + jsonLen(s.ID) + jsonLen(s.Kind) + jsonLen(s.Initiator) + jsonLen(s.Cause) + jsonLen(s.Reason) + jsonLen(s.Owner)
+		if f := s.OwnerFailed; f != nil {
+			n += verbFrame + jsonLen(f.Suspension) + jsonLen(f.Owner) + jsonLen(f.Code) + jsonLen(f.Reason)
+		}
 		for _, r := range s.Requests {
 			n += verbFrame + jsonLen(r.ID) + jsonLen(r.Type) + jsonLen(r.Text) + jsonLen(r.Tool) + jsonLen(r.Digest) + textsJSONLen(r.Approvers)
 		}

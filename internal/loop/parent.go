@@ -35,6 +35,8 @@ type LastReport struct {
 	Kind       agent.SuspensionKind `json:"kind"`
 	Owner      agent.Owner          `json:"owner"`
 	Open       int                  `json:"open,omitempty"` // requests
+	// OwnerFailed means that the parent knows that the owner has failed.
+	OwnerFailed bool `json:"owner_failed,omitempty"`
 }
 
 // reasonParent is the reason of a run that is cancelled because its parent ended.
@@ -72,12 +74,12 @@ func (p Parent) depth() int {
 // report is whole, so the last one is enough.
 func (p Parent) isNews(n agent.SuspensionSummary) bool {
 	t := p.LastReport
-	return t == nil || t.Suspension != n.ID || t.Kind != n.Kind || t.Owner != n.Owner || n.Open > t.Open || n.Open < t.Open && n.Open <= t.Open/2
+	return t == nil || t.Suspension != n.ID || t.Kind != n.Kind || t.Owner != n.Owner || n.Open > t.Open || n.Open < t.Open && n.Open <= t.Open/2 || !t.OwnerFailed && n.OwnerFailed != nil
 }
 
 // reported keeps the suspension that is reported to the parent. reportedResumed forgets it.
 func (p *Parent) reported(n agent.SuspensionSummary) {
-	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
+	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open, OwnerFailed: n.OwnerFailed != nil}
 }
 func (p *Parent) reportedResumed() { p.LastReport = nil }
 

@@ -41,6 +41,8 @@ type OpenSuspension struct {
 	// those that were dropped.
 	Ends      []SuspensionEnd `json:"ends,omitempty"`
 	OlderEnds int             `json:"older_ends,omitempty"`
+	// OwnerFailed says why the owner does not let the run continue; nil if nothing says so.
+	OwnerFailed *agent.OwnerFailure `json:"owner_failed,omitempty"`
 }
 
 func (r Suspensions) clone() Suspensions {
@@ -116,6 +118,9 @@ func (r *Suspensions) boundEnds() {
 		}
 	}
 }
+
+// ownerFails keeps why the owner does not let the run continue.
+func (r *Suspensions) ownerFails(f agent.OwnerFailure) { r.Open.OwnerFailed = &f }
 
 // restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }

@@ -41,7 +41,7 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	for _, a := range spec.Agents {
 		tools = append(tools, subAgentTool(a, spec.Lifecycle))
 	}
-	if spec.Lifecycle && len(spec.Agents) > 0 {
+	if (spec.Lifecycle || spec.OnChildSuspend == agent.ChildSuspendReturn) && len(spec.Agents) > 0 {
 		tools = append(tools, lifecycleTools()...)
 	}
 	if spec.HidesTools() {

@@ -148,6 +148,8 @@ func describe(e agent.Event) string {
 		return text
 	case e.Child != nil:
 		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
+	case e.OwnerFailed != nil:
+		return fmt.Sprintf(" %s %s: %s %q", e.OwnerFailed.Suspension, e.OwnerFailed.Owner, e.OwnerFailed.Code, e.OwnerFailed.Reason)
 	case e.Refusal != nil:
 		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
 	case e.Skill != nil:
@@ -307,6 +309,9 @@ func effectText(e Effect) string {
 		text := fmt.Sprintf("report to %s: %s", e.Session, e.Report.Status)
 		if n := e.Report.Suspension; n != nil {
 			text += fmt.Sprintf(", %s %s", n.ID, n.Kind)
+			if n.OwnerFailed != nil {
+				text += fmt.Sprintf(", its owner failed (%s)", n.OwnerFailed.Code)
+			}
 		}
 		if r := e.Report.Budget; r != nil && r.Granted != (wire.Amounts{}) {
 			text += fmt.Sprintf("; used %s of %s", amountsText(wire.UsedAmounts(r.Used)), amountsText(r.Granted))

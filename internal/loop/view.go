@@ -157,7 +157,7 @@ func (s *State) Suspension() *agent.Suspension {
 	why := s.reasons()
 	v := &agent.Suspension{
 		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Checkpoint: s.Turn.checkpointID(s.Session), Since: w.At, Holds: s.Holds.List,
-		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(),
+		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(), OwnerFailed: w.OwnerFailed,
 	}
 	if w.AtRest {
 		v.Since = s.Suspensions.Since

@@ -20,7 +20,7 @@ const (
 func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
 	n := agent.SuspensionSummary{
 		ID: s.ID, Kind: s.Kind, Initiator: s.Initiator, Cause: s.Cause, Reason: s.Reason, Turn: s.Turn, Since: s.Since, Expires: s.Expires,
-		Owner: s.Owner, Open: len(s.Requests),
+		Owner: s.Owner, Open: len(s.Requests), OwnerFailed: s.OwnerFailed,
 	}
 	for _, r := range s.Requests[:min(len(s.Requests), maxNoted)] {
 		one := agent.RequestSummary{ID: r.ID, Type: r.Type, Text: r.Text, Digest: r.Digest, Approvers: r.Approvers}
@@ -31,6 +31,11 @@ func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
 	}
 	if redacted {
 		n.Reason = ""
+		if n.OwnerFailed != nil {
+			less := *n.OwnerFailed
+			less.Reason = ""
+			n.OwnerFailed = &less
+		}
 		for i := range n.Requests {
 			n.Requests[i].Text = ""
 		}
@@ -43,6 +48,9 @@ func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
 func BoundedSummary(n agent.SuspensionSummary) agent.SuspensionSummary {
 	n.ID, n.Kind, n.Initiator = short(n.ID, maxNoteName), short(n.Kind, maxNoteName), short(n.Initiator, maxNoteName)
 	n.Cause, n.Reason, n.Owner = short(n.Cause, maxNoteName), short(n.Reason, maxNoteText), short(n.Owner, maxNoteName)
+	if f := n.OwnerFailed; f != nil { // a copy: the given one belongs to the caller
+		n.OwnerFailed = &agent.OwnerFailure{Suspension: short(f.Suspension, maxNoteName), Owner: short(f.Owner, maxNoteName), Code: short(f.Code, maxNoteName), Reason: short(f.Reason, maxNoteText)}
+	}
 	n.Open = max(n.Open, len(n.Requests)) // before the list is cut, so that Open still counts all
 	requests := n.Requests[:min(len(n.Requests), maxNoted)]
 	n.Requests = nil // a new list: the given one belongs to the caller

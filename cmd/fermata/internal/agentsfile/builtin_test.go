@@ -65,7 +65,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 		{"Files of the conversation", "An agent with other tools has it from when a summary has replaced files of the conversation, or newer files leave them no room. No setting is needed. [Files](tools.md#a-file-once-more) says more.", []agent.ToolSpec{loop.ShowFileTool(&agent.Spec{})}},
 		{"Many tools", "An agent has it with `tool_search` or `tool_narrowing`. [Many tools](tools.md#many-tools) says more.", take(agent.ToolSearchTool)},
 		{"Ending", "An agent has them with `completion: tool`; `return_unable` needs [`recovery.unable`](recovery.md), too. If the agent has an `output` schema, that is the schema of the arguments of `finish`.", take(agent.FinishTool, agent.ReturnUnableTool)},
-		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too.", take(children...)},
+		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too. A child [that is suspended](holding.md#when-a-sub-agents-owner-fails) may bring the others, without that argument.", take(children...)},
 		{"MCP servers", "An agent with `mcp:SERVER` has all tools of that server. With `resources: true` it has three more, if the server has resources or prompts. A server with `oauth` that lists its tools only to people who have signed in has `SERVER__sign_in` until then.", serverSpecs(t)},
 	}
 	require.Empty(t, own, "they have no section")

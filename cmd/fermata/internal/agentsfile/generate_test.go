@@ -100,7 +100,7 @@ var (
 		"model.provider": slices.Sorted(maps.Keys(providerFields)),
 	}
 	defaults = map[string]any{
-		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail,
+		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail, "agent.on_child_suspend": agent.ChildSuspendWait,
 		"flow.default": agent.RulingAllow, "flow.on_limit": agent.LimitActionFail, "step.on_unknown": flow.OnUnknownAsk,
 		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".", "reminder.propagate": agent.PropagateNone, "skill_match.sticky": true, "skill_match.strategy": agent.SkillsByMetadata, "skill_match.top_n": 1,
 	}

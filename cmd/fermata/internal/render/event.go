@@ -25,6 +25,8 @@ func Event(session string, e agent.Event) string {
 		return Summary(e.Outcome)
 	case e.Suspension != nil:
 		return e.Suspension.ID + " " + Waits(e.Suspension)
+	case e.OwnerFailed != nil:
+		return OwnerFailed(*e.OwnerFailed)
 	case e.Resumed != nil:
 		return Words(e.Resumed.Suspension, string(e.Resumed.Cause), untrusted.Name(e.Resumed.By))
 	case e.Hold != nil && e.Hold.RemovedBy != "": // before the hold's reason, which may say anything
@@ -65,6 +67,8 @@ func whatElse(e agent.Event) string {
 		return fmt.Sprintf("%s has other tools, which were refused: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
 	case e.ToolsChange != nil && len(e.ToolsChange.Left) > 0:
 		return fmt.Sprintf("%s has %d tools now; not accepted: %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), LeftOut(*e.ToolsChange))
+	case e.ToolsChange != nil && e.ToolsChange.Source == "":
+		return fmt.Sprintf("the runtime offers %d more tools now", len(e.ToolsChange.Tools))
 	case e.ToolsChange != nil:
 		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
 	case e.Instructions != nil:

@@ -112,7 +112,7 @@ func (t *Printer) Event(e agent.Event) {
 // aside shows events that are neither turns nor calls.
 func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
-	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
+	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventOwnerFailed, agent.EventRunResumed, agent.EventRunStopped:
 		t.showHeld(e)
 	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestAnsweredLate, agent.EventRequestExpired, agent.EventRequestReminded:
 		t.asked(e)

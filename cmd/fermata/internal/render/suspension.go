@@ -127,11 +127,18 @@ func (t *Printer) showHeld(e agent.Event) {
 		t.note("%sno longer %s", by, Held(*e.Hold))
 	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
 		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
+	case e.Type == agent.EventOwnerFailed && e.OwnerFailed != nil:
+		t.note("%s", OwnerFailed(*e.OwnerFailed))
 	case e.Type == agent.EventRunResumed && e.Resumed != nil:
 		t.note("%s", resumedText(*e.Resumed))
 	case e.Type == agent.EventRunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
 		t.note("%s", handoffText(e.Outcome.Handoff))
 	}
+}
+
+// OwnerFailed says who does not let a run continue, and why.
+func OwnerFailed(f agent.OwnerFailure) string {
+	return fmt.Sprintf("%s: the %s does not let it continue (%s): %s", f.Suspension, f.Owner, f.Code, untrusted.Line(f.Reason, 200))
 }
 
 func resumedText(r agent.Resumed) string {

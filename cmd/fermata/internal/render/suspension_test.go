@@ -103,6 +103,8 @@ func TestAnEventsLineSaysWho(t *testing.T) {
 		"metadata none":                                               {Type: agent.EventSkillMatched, Matched: &agent.SkillMatching{Strategy: "metadata"}},
 		"pdf matched":                                                 {Type: agent.EventSkillActivated, Skill: &agent.SkillUpdate{Name: "pdf", Cause: "matched"}},
 		"pdf: it is gone":                                             {Type: agent.EventSkillFailed, Skill: &agent.SkillUpdate{Name: "pdf", Error: agent.Errorf(agent.CodeNotFound, "it is gone")}},
+		"s-1: the operator does not let it continue (denied): no":     {Type: agent.EventOwnerFailed, OwnerFailed: &agent.OwnerFailure{Suspension: "s-1", Owner: agent.OwnerOperator, Code: agent.CodeDenied, Reason: "no"}},
+		"the runtime offers 1 more tools now":                         {Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Tools: []agent.ToolSpec{{Name: "subagent_resume"}}}},
 		"pause refused: no":                                           {Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeStale, "pause refused: no")}},
 	} {
 		require.Equal(t, want, render.Event("a", e))

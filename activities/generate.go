@@ -64,7 +64,10 @@ func (d *Activities) generateStep(ctx context.Context, in ToolInput) (ToolOutput
 	case errors.As(err, &fault) && fault.Retryable && attempt < in.Attempts && !stopped(ctx):
 		return ToolOutput{}, fault // the next attempt reads the charges from the heartbeat
 	default:
-		out.Status, out.Text = callStatus(ctx, err, in)
+		out.ToolResult = failedWith(ctx, err, in, out.ToolResult)
+		if out.Code == agent.CodeUnknownModel { // nothing was asked
+			out.Status = agent.CallRejected
+		}
 	}
 	out.Charges = t.Charges
 	if reply.Usage != (agent.Usage{}) {
@@ -95,7 +98,7 @@ func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Pro
 		p.Model = spec.Fallbacks[0]
 	}
 	if !slices.Contains(spec.Fallbacks, p.Model) && in.Check == nil {
-		return wire.Reply{}, agent.Errorf(agent.CodeDenied, "the model %q is not among the flow's Options.Models: %s", p.Model, strings.Join(spec.Fallbacks, ", "))
+		return wire.Reply{}, agent.Errorf(agent.CodeUnknownModel, "the model %q is not among the flow's Options.Models: %s", p.Model, strings.Join(spec.Fallbacks, ", "))
 	}
 	if _, err := d.Model(p.Model); err != nil {
 		return wire.Reply{}, notBegun(ctx, durable.NoSlot{Missing: asError(err)})

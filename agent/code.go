@@ -14,9 +14,9 @@ type Code string
 const (
 	CodeInvalidInput       Code = "invalid_input"       // wrong, unknown, blank or too deep; Path says where
 	CodeTooLarge           Code = "too_large"           // over a documented size
-	CodeUnknownAgent       Code = "unknown_agent"       // not in this worker's build
-	CodeUnknownTool        Code = "unknown_tool"        // not in this worker's build
-	CodeUnknownModel       Code = "unknown_model"       // not in this worker's build
+	CodeUnknownAgent       Code = "unknown_agent"       // not in this worker's build, or not among a flow's agents
+	CodeUnknownTool        Code = "unknown_tool"        // not in this worker's build, or not among a flow's tools
+	CodeUnknownModel       Code = "unknown_model"       // not in this worker's build, or not among a flow's models
 	CodeNotFound           Code = "not_found"           // no such session, run, request or checkpoint
 	CodeBusy               Code = "busy"                // the session already has a live run
 	CodeStale              Code = "stale"               // the run or suspension is not the one that is open; another caller was faster
@@ -58,12 +58,14 @@ const (
 	CodeRefusal       Code = "refusal"       // the model refused
 	CodeProviderAuth  Code = "provider_auth" // the provider does not accept the key
 	CodeProviderError Code = "provider_error"
-	CodeBadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
+	CodeBadOutput     Code = "bad_output" // a reply was cut off, or does not fit the schema, twice; or a value of a flow does not fit
 	CodeToolFailed    Code = "tool_failed"
 	CodeUnable        Code = "unable"       // the model said that it can't do its task
 	CodeChildFailed   Code = "child_failed" // a sub-agent's run could not be started
 	CodeWorkerLost    Code = "worker_lost"  // one call has crashed as many workers as it may
-	CodeFlowFailed    Code = "flow_failed"  // a flow's function returned an error, or panicked
+	CodeFlowFailed    Code = "flow_failed"  // a flow's own code between its steps failed, or panicked
+	CodeStepFailed    Code = "step_failed"  // a step of a flow failed, and the flow returned its error
+	CodeJoinFailed    Code = "join_failed"  // results of a flow's steps can't be put together
 	CodeInternal      Code = "internal"
 )
 
@@ -126,6 +128,8 @@ var classes = map[Code]class{
 	CodeChildFailed:        {1, 500, false},
 	CodeWorkerLost:         {1, 500, false},
 	CodeFlowFailed:         {1, 500, false},
+	CodeStepFailed:         {1, 500, false},
+	CodeJoinFailed:         {1, 500, false},
 	CodeInternal:           {1, 500, false},
 }
 

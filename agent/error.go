@@ -12,8 +12,12 @@ import (
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	// Path is the field that is wrong, "input.parts[2].type"; empty if no field is.
-	Path    string `json:"path,omitempty"`
+	// Path is the field that is wrong, "input.parts[2].type", or the step of a flow that failed,
+	// "file.3/reviewer". It is empty if no field and no step did.
+	Path string `json:"path,omitempty"`
+	// Cause is the code of what failed first, if Code says only where: of the step, with
+	// [CodeStepFailed], and of the first failure, with [CodeJoinFailed]. It is empty if that has no code.
+	Cause   Code   `json:"cause,omitempty"`
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
 	Status  Status `json:"status,omitempty"`

@@ -259,7 +259,7 @@ func TestARetryKeepsTheKeyOfAnUnknownStep(t *testing.T) {
 	run, err := s.Start(t.Context(), "retried", "go", nil)
 	require.NoError(t, err)
 	out := s.rest(t, run)
-	require.Equal(t, agent.CodeFlowFailed, out.Error.Code)
+	require.Equal(t, agent.CodeStepFailed, out.Error.Code)
 	runs := []string{run.ID}
 	for range 2 {
 		next, err := s.Retry(t.Context(), run.Session, nil)

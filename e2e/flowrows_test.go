@@ -445,7 +445,7 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 				_, err := flow.Wait(c, event("bad topic"), nil)
 				return "it was armed", err
 			}),
-			fails: agent.CodeFlowFailed, did: "before 1",
+			fails: agent.CodeStepFailed, did: "before 1",
 		},
 		"a wait that can't be meant is handled": {
 			flows: one(func(w *world, c flow.Context) (string, error) {

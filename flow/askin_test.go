@@ -276,7 +276,8 @@ func TestWaitsOfCodeThatAreRefused(t *testing.T) {
 		return "", err
 	}, nil), testsuite.Options{})
 	out := s.Start("within", "go", nil).Ended()
-	require.Equal(t, agent.CodeFlowFailed, out.Error.Code)
+	require.Equal(t, agent.CodeStepFailed, out.Error.Code)
+	require.Equal(t, "match", out.Error.Path)
 	require.Contains(t, out.Error.Message, "topic")
 }
 

@@ -26,16 +26,16 @@ type StepError struct {
 	// Status says how it failed. With [agent.CallUnknown] it may or may not have had its effect.
 	Status agent.CallStatus
 	// Code is the reason of an agent's run that did not complete, such as "limit_tokens", or the code of
-	// the [agent.Error] that a tool or code of [Do] has returned; empty for other steps.
+	// the [agent.Error] that a tool or code of [Do] has returned, or a call of a model. It is
+	// [agent.CodeUnknownTool], [agent.CodeUnknownAgent] or [agent.CodeUnknownModel] if the flow may not use
+	// what it names. It is empty for other steps.
 	Code agent.Code
 	// Text is what the tool or the runtime says.
 	Text string
 }
 
 // Error says which step failed, how and why.
-func (e *StepError) Error() string {
-	return fmt.Sprintf("step %s (%s): %s: %s", e.Path, e.Tool, e.Status, e.Text)
-}
+func (e *StepError) Error() string { return e.failure().Message }
 
 // Unwrap returns the code, so that errors.Is finds it.
 func (e *StepError) Unwrap() error {

@@ -92,7 +92,7 @@ func decodeStep[Out any](r play.Result, text string) (Out, error) {
 	}
 	out, err := read[Out](text, r.Files)
 	if err != nil {
-		return out, fmt.Errorf("step %s: %w", r.Path, err)
+		return out, misfit(r.Path, err)
 	}
 	return out, nil
 }

@@ -2,8 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -75,8 +73,18 @@ const (
 // run's input: as JSON or, if In is a string, as text. Its result becomes the run's output or, if
 // Out is a string, its text; the schema of the output comes from Out. Files of the input and of the
 // result are in a [WithFiles]; with any other In, a run that was started with files fails with
-// [agent.CodeInvalidInput]. An error of the function fails the run with the code
-// [agent.CodeFlowFailed], or with the error's own code if it is an [agent.Error].
+// [agent.CodeInvalidInput].
+//
+// An error of the function fails the run. Its code says what failed:
+//
+//   - [agent.CodeStepFailed]: a step. Path is the step's path, and Cause its own code.
+//   - [agent.CodeUnknownTool], [agent.CodeUnknownAgent], [agent.CodeUnknownModel]: the flow called what it
+//     may not use.
+//   - [agent.CodeJoinFailed]: too few items of a [Map] succeeded, or an [Overlay] can't be made.
+//   - [agent.CodeBadOutput]: a step's result does not fit its type, or the function's result Options.Output.
+//   - [agent.CodeFlowFailed]: the function itself, also by a panic.
+//
+// An [agent.Error] that the function makes itself keeps its code.
 func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options) Flow {
 	if o == nil {
 		o = &Options{}
@@ -105,7 +113,11 @@ func New[In, Out any](name string, do func(Context, In) (Out, error), o *Options
 		if err != nil {
 			return play.Done{}, failure(err)
 		}
-		return done(out)
+		d, err := done(out)
+		if err == nil {
+			err = resultFits(o.Output, d)
+		}
+		return d, err
 	}
 	return f
 }
@@ -170,13 +182,4 @@ func done[Out any](out Out) (play.Done, error) {
 		return play.Done{}, agent.Errorf(agent.CodeFlowFailed, "the flow's result is no JSON: %w", err)
 	}
 	return play.Done{Text: string(raw), Output: raw}, nil
-}
-
-// failure returns a function's error as the run fails with it.
-func failure(err error) error {
-	var e *agent.Error
-	if errors.As(err, &e) {
-		return fmt.Errorf("%w", err)
-	}
-	return agent.Errorf(agent.CodeFlowFailed, "%w", err)
 }

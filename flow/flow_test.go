@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -90,10 +91,28 @@ func TestFailures(t *testing.T) {
 		code agent.Code
 		says string
 	}{
-		"an error":     {func(flow.Context, string) (string, error) { return "", errors.New("no flour") }, agent.CodeFlowFailed, "no flour"},
-		"a code":       {func(flow.Context, string) (string, error) { return "", agent.Errorf(agent.CodeDenied, "not today") }, agent.CodeDenied, "not today"},
-		"a step":       {func(c flow.Context, _ string) (string, error) { return flow.Tool[string](c, "look", look{"bad"}, nil) }, agent.CodeFlowFailed, "step look (look): failed: it is torn"},
-		"no such tool": {func(c flow.Context, _ string) (string, error) { return flow.Tool[string](c, "sing", nil, nil) }, agent.CodeFlowFailed, "Tool not found: sing"},
+		"an error":      {func(flow.Context, string) (string, error) { return "", errors.New("no flour") }, agent.CodeFlowFailed, "no flour"},
+		"a code":        {func(flow.Context, string) (string, error) { return "", agent.Errorf(agent.CodeDenied, "not today") }, agent.CodeDenied, "not today"},
+		"a step":        {func(c flow.Context, _ string) (string, error) { return flow.Tool[string](c, "look", look{"bad"}, nil) }, agent.CodeStepFailed, "step look (look): failed: it is torn"},
+		"no such tool":  {func(c flow.Context, _ string) (string, error) { return flow.Tool[string](c, "sing", nil, nil) }, agent.CodeUnknownTool, "Tool not found: sing"},
+		"no such agent": {func(c flow.Context, _ string) (string, error) { return flow.Agent[string](c, "boss", "go", nil) }, agent.CodeUnknownAgent, "Agent not found: boss"},
+		"no such model": {func(c flow.Context, _ string) (string, error) {
+			return flow.Generate[string](c, "", flow.Prompt{Model: "other/model", Text: "go"})
+		}, agent.CodeUnknownModel, `the model "other/model" is not among the flow's Options.Models`},
+		"too few items": {func(c flow.Context, _ string) (string, error) {
+			_, err := flow.Map(c, "page", []string{"a"}, func(flow.Context, string) (string, error) { return "", nil }, &flow.MapOptions{Need: 2})
+			return "", err
+		}, agent.CodeJoinFailed, "page: there are 1 items, and 2 successes are needed"},
+		"the first failure of a map": {func(c flow.Context, _ string) (string, error) {
+			_, err := flow.Map(c, "page", []string{"bad"}, func(c flow.Context, file string) (string, error) {
+				return flow.Tool[string](c, "look", look{file}, nil)
+			}, nil)
+			return "", err
+		}, agent.CodeStepFailed, "page.1: step page.1/look (look): failed: it is torn"},
+		"a result that does not fit": {func(c flow.Context, _ string) (string, error) {
+			n, err := flow.Tool[int](c, "look", look{"a"}, nil)
+			return fmt.Sprint(n), err
+		}, agent.CodeBadOutput, "step look: \"a is fine\" is no int"},
 		"a panic": {func(c flow.Context, _ string) (string, error) {
 			var none []string
 			return none[3], nil
@@ -111,6 +130,10 @@ func TestFailures(t *testing.T) {
 			return "", <-done
 		}, agent.CodeFlowFailed, "outside of its branch"},
 		"the input": {nil, agent.CodeInvalidInput, "does not fit"},
+		"a code around a step": {func(c flow.Context, _ string) (string, error) {
+			_, err := flow.Tool[string](c, "look", look{"bad"}, nil)
+			return "", agent.Errorf(agent.CodeDenied, "not with this file: %w", err)
+		}, agent.CodeDenied, "not with this file: step look"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := flow.New("baker", c.do, with(flow.Options{}))
@@ -122,6 +145,29 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, c.code, out.Error.Code, out.Error.Message)
 			require.Contains(t, out.Error.Message, c.says)
 		})
+	}
+}
+
+// A result has to fit the schema of the flow's options, as JSON or as a text (OA-109).
+func TestResultsThatDoNotFit(t *testing.T) {
+	for _, c := range []struct{ output, result, why string }{
+		{`{"type":"object","required":["n"]}`, `{"n":1}`, ""},
+		{`{"type":"object","required":["n"]}`, `{}`, `required: missing properties: ["n"]`},
+		{`{"type":"string"}`, `{}`, `type: map[] has type "object", want "string"`},
+	} {
+		f := flow.New("f", func(flow.Context, string) (json.RawMessage, error) { return json.RawMessage(c.result), nil }, &flow.Options{Output: json.RawMessage(c.output)})
+		r := testsuite.Rehearse(t, f, "", nil)
+		if c.why == "" {
+			require.NoError(t, r.Err)
+			continue
+		}
+		require.ErrorIs(t, r.Err, agent.CodeBadOutput)
+		require.EqualError(t, r.Err, "the result does not fit the flow's output: "+c.why)
+	}
+	for text, fits := range map[string]bool{"low": true, "middling": false} {
+		f := flow.New("f", func(flow.Context, string) (string, error) { return text, nil }, &flow.Options{Output: json.RawMessage(`{"enum":["low","high"]}`)})
+		r := testsuite.Rehearse(t, f, "", nil)
+		require.Equal(t, fits, r.Err == nil, "%s: %v", text, r.Err)
 	}
 }
 

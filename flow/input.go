@@ -52,7 +52,7 @@ func readInput[In any](name, text string, files []agent.File) (in In, err error)
 		return in, agent.Errorf(agent.CodeInvalidInput, "the run was started with %d files, and the flow %s takes none: start it without files (the function of a Go flow takes them as a flow.WithFiles)", len(files), name).WithPath("input")
 	}
 	if in, err = read[In](text, files); err != nil {
-		return in, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %w", err)
+		return in, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %w", err).WithPath("input")
 	}
 	return in, nil
 }

@@ -44,7 +44,8 @@ type Item[Out any] struct {
 
 // Map calls a function for each item, in branches that go on independently, and returns what came
 // of them in the items' order. The steps of an item have the scope NAME.KEY. The error says that
-// the fan-out has not got what MapOptions.Need asks for.
+// the fan-out has not got what MapOptions.Need asks for: it is the first failure with [All], and
+// [agent.CodeJoinFailed] with a number.
 func Map[In, Out any](c Context, name string, items []In, do func(Context, In) (Out, error), o *MapOptions) ([]Item[Out], error) {
 	if o == nil {
 		o = &MapOptions{}
@@ -65,7 +66,7 @@ func Map[In, Out any](c Context, name string, items []In, do func(Context, In) (
 	if width <= 0 || width > wire.MaxSteps { // a branch without an open step would only take memory
 		width = wire.MaxSteps
 	}
-	c.c.Fan(name, keys, width, func(w *play.Context, i int) {
+	path := c.c.Fan(name, keys, width, func(w *play.Context, i int) {
 		v, err := do(Context{w}, items[i])
 		if w.Dropped() && err != nil {
 			return
@@ -73,7 +74,7 @@ func Map[In, Out any](c Context, name string, items []In, do func(Context, In) (
 		out[i] = Item[Out]{v, err}
 		t.count(keys[i], err)
 	}, t.over)
-	return out, t.err(name)
+	return out, t.err(name, path)
 }
 
 func keysOf(n int, key func(int) string) ([]string, error) {
@@ -120,14 +121,18 @@ func (t *tally) over() bool {
 	return false
 }
 
-func (t *tally) err(name string) error {
+// err returns why the fan-out has not what it needs. If every item has to succeed, that is the failure
+// of the one that did not. path is the fan-out's.
+func (t *tally) err(name, path string) error {
 	switch {
 	case t.need == All && t.first != nil:
 		return fmt.Errorf("%s.%w", name, t.first)
 	case t.need > 0 && t.good < int(t.need) && t.first != nil:
-		return fmt.Errorf("%s: %d of %d have succeeded, and %d are needed; the first failure: %w", name, t.good, t.items, t.need, t.first)
+		e := agent.Errorf(agent.CodeJoinFailed, "%s: %d of %d have succeeded, and %d are needed; the first failure: %w", name, t.good, t.items, t.need, t.first).WithPath(path)
+		e.Cause = causeOf(t.first)
+		return e
 	case t.need > 0 && t.good < int(t.need):
-		return fmt.Errorf("%s: there are %d items, and %d successes are needed", name, t.items, t.need)
+		return agent.Errorf(agent.CodeJoinFailed, "%s: there are %d items, and %d successes are needed", name, t.items, t.need).WithPath(path)
 	}
 	return nil
 }

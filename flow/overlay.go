@@ -23,7 +23,9 @@ import (
 //
 // If AskOptions.Context is empty, the person sees the state, or its first 4,000 bytes. A Default is such an
 // object, too: {} changes nothing. Errors are those of Ask, and leave state as it is; a T of another kind
-// is an [agent.CodeInvalidInput].
+// is an [agent.CodeInvalidInput]. A Default comes again if it can't be used, so it is an error then:
+// [agent.CodeJoinFailed] if its fields can't be put into state, and [agent.CodeBadOutput] if the changed
+// state does not fit.
 func Overlay[T any](c Context, question string, state *T, o *AskOptions) error {
 	if o == nil {
 		o = &AskOptions{}
@@ -58,10 +60,10 @@ func Overlay[T any](c Context, question string, state *T, o *AskOptions) error {
 		}
 		changed, err := overlaid(*state, fields, named)
 		if err != nil {
-			return err
+			return agent.Errorf(agent.CodeJoinFailed, "%w", err)
 		}
 		if why := breaks(o.Schema, changed); why != "" {
-			return errors.New(why)
+			return agent.Errorf(agent.CodeBadOutput, "%s", why)
 		}
 		*state = changed
 		return nil

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -102,6 +103,39 @@ func TestStatesOfOverlay(t *testing.T) {
 	})
 	require.NoError(t, r.Err)
 	require.Equal(t, map[string]int{"a": 1, "b": 2}, m)
+}
+
+// narrow takes no text that is long.
+type narrow string
+
+func (n *narrow) UnmarshalText(text []byte) error {
+	if len(text) > 3 {
+		return errors.New("it is too long")
+	}
+	*n = narrow(text)
+	return nil
+}
+
+// A default would come again and again. So one that can't be used is an error of the step: the default's
+// fields can't be put into the state, or the changed state does not fit (OA-109).
+func TestDefaultsThatOverlayCannotUse(t *testing.T) {
+	for _, c := range []struct {
+		o    flow.AskOptions
+		code agent.Code
+	}{
+		{flow.AskOptions{Default: `{"title":"much too long"}`}, agent.CodeJoinFailed},
+		{flow.AskOptions{Default: `{"title":"b"}`, Schema: json.RawMessage(`{"type":"object","not":{"properties":{"title":{"const":"b"}}}}`)}, agent.CodeBadOutput},
+	} {
+		state := map[string]narrow{"title": "a"}
+		r := testsuite.Rehearse(t, flow.New("edit", func(f flow.Context, _ string) (string, error) { return "", flow.Overlay(f, "?", &state, &c.o) }, nil), "", func(testsuite.RehearsedStep) (any, error) {
+			return json.RawMessage(c.o.Default), nil
+		})
+		var e *agent.Error
+		require.ErrorAs(t, r.Err, &e)
+		require.Equal(t, c.code, e.Code, e.Message)
+		require.Equal(t, "ask", e.Path)
+		require.Equal(t, map[string]narrow{"title": "a"}, state)
+	}
 }
 
 // Fields that break the state's schema only together are asked for again (OA-43), and so is a

@@ -79,7 +79,7 @@ func ask(c Context, question string, o *AskOptions, choices []string, schema jso
 			return err
 		}
 		if err = take(r.Text); err == nil || isDefault(r.Text, o) {
-			return err
+			return at(r.Path, err)
 		}
 		arguments["question"] = fmt.Sprintf("%s (The last answer can't be used: %v)", question, err)
 	}
@@ -171,7 +171,7 @@ func Approve(c Context, what string, subject any, o *ApproveOptions) (Decision, 
 		} `json:"subject"`
 	}
 	if err := json.Unmarshal([]byte(r.Text), &d); err != nil {
-		return Decision{}, fmt.Errorf("step %s: %w", r.Path, err)
+		return Decision{}, misfit(r.Path, err)
 	}
 	out := Decision{Approved: d.Approved, By: d.By, Reason: d.Reason, Expired: d.Expired}
 	if d.Subject != nil && len(d.Subject.Subject) == 0 {

@@ -80,7 +80,7 @@ func Agent[Out any](c Context, name string, task any, o *AgentOptions) (out Out,
 			e.Code, e.Text = agent.Code(end.Reason), or(end.Error, end.Text)
 		}
 		if err == nil {
-			err = fmt.Errorf("step %s: %w", r.Path, bad)
+			err = misfit(r.Path, bad)
 		}
 		return out, err
 	}

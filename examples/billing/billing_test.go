@@ -47,6 +47,6 @@ func TestAFlowChargesAndShips(t *testing.T) {
 	s := testsuite.New(t, &testsuite.Options{Server: existing(t), Worker: &worker.Options{Flows: []flow.Flow{billing.Buy}}})
 	require.Equal(t, "kettle is on its way, receipt r-1", s.Start("buy", `{"card":"visa","cents":900,"item":"kettle"}`, nil).Completed().Text)
 	out := s.Start("buy", `{"card":"expired","cents":900,"item":"kettle"}`, nil).Ended()
-	require.Equal(t, agent.CodeFlowFailed, out.Error.Code)
+	require.Equal(t, agent.CodeStepFailed, out.Error.Code)
 	require.Contains(t, out.Error.Message, "the card has expired")
 }

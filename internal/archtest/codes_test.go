@@ -82,8 +82,8 @@ func TestEveryCodeHasItsPage(t *testing.T) {
 	require.Equal(t, rows, strings.Count(string(table), "\n| ["), "rows of docs/errors/README.md")
 }
 
-// Names of other systems stand beside codes that exist; the four categories of suspensions are
-// among them (OA-12, OA-66).
+// Names of other systems stand beside codes that exist; the four categories of suspensions and
+// the five kinds of failures of a graph are among them (OA-12, OA-66, OA-109).
 func TestNamesElsewhere(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(pages, "README.md"))
 	require.NoError(t, err)
@@ -107,9 +107,14 @@ func TestNamesElsewhere(t *testing.T) {
 		"suspension_record_invalid":         agent.CodeNotSuspended,
 		"suspension_resume_payload_invalid": agent.CodeInvalidInput,
 		"suspension_in_unsupported_context": agent.CodeInvalidInput,
+		"node_exception":                    agent.CodeStepFailed,
+		"edge_exception":                    agent.CodeFlowFailed,
+		"reducer_error":                     agent.CodeJoinFailed,
 	} {
 		require.Equal(t, []agent.Code{code}, here[name], name)
 	}
+	require.Equal(t, []agent.Code{agent.CodeUnknownTool, agent.CodeUnknownAgent, agent.CodeUnknownModel}, here["routing_error"])
+	require.Equal(t, []agent.Code{agent.CodeBadOutput, agent.CodeInvalidInput}, here["state_validation_error"])
 }
 
 // Every code is met by a test. Those that none meets yet are listed, and only those

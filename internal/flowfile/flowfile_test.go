@@ -144,7 +144,7 @@ func TestWaitAtATime(t *testing.T) {
 	for when, want := range map[string]string{"soon": `wait pay: at is "soon": write a time such as`, "": `wait pay: at is "": write a time such as`} {
 		r, _ := play(t, `{input: {type: object}, steps: [{name: pay, wait: {at: "${input.when}"}}]}`, object{"when": when}, nil)
 		require.ErrorContains(t, r.Err, want)
-		require.Equal(t, agent.CodeFlowFailed, agent.CodeOf(r.Err))
+		fails(t, r.Err, agent.CodeBadOutput, "pay")
 	}
 }
 
@@ -164,6 +164,7 @@ func TestNeeds(t *testing.T) {
 	require.Equal(t, "[]", r.Text, "a list that is missing has no items")
 	r, _ = play(t, `{input: {}, steps: [{name: m, map: {over: "${input.files}", steps: [{agent: reader, task: "${item}"}]}}]}`, object{"files": 7}, nil)
 	require.ErrorContains(t, r.Err, "map m: over is no list: 7")
+	fails(t, r.Err, agent.CodeBadOutput, "m")
 }
 
 // A repeat with on_most: continue goes on with its last round, and one without until does all its
@@ -195,7 +196,16 @@ func TestFailAtTheEnd(t *testing.T) {
 	require.Equal(t, "good", r.Text)
 	r, _ = play(t, text, "go", object{"reader": "bad"})
 	require.EqualError(t, r.Err, "It says bad.")
-	require.Equal(t, agent.CodeFlowFailed, agent.CodeOf(r.Err))
+	fails(t, r.Err, agent.CodeFlowFailed, "fail")
+}
+
+// fails requires an error's code, and the step that it names.
+func fails(t *testing.T, err error, code agent.Code, path string) {
+	t.Helper()
+	var e *agent.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, code, e.Code)
+	require.Equal(t, path, e.Path)
 }
 
 // A person is asked again after an answer that does not fit the step's schema.
@@ -217,7 +227,7 @@ steps: [{agent: judge, task: x}]
 	require.JSONEq(t, `{"n":1}`, string(r.Output))
 	require.JSONEq(t, `{"type":"object","required":["n"]}`, string(flowfile.New("f", read(t, text), known.Agents).Definition().Output))
 	r, _ = play(t, text, "go", object{"judge": object{}})
-	require.Equal(t, agent.CodeFlowFailed, agent.CodeOf(r.Err))
+	require.Equal(t, agent.CodeBadOutput, agent.CodeOf(r.Err))
 	require.ErrorContains(t, r.Err, "the result does not fit the flow's output")
 }
 

@@ -50,11 +50,7 @@ func New(name string, d Definition, outputs map[string]json.RawMessage) flow.Flo
 		if err != nil {
 			return nil, err
 		}
-		raw := rawOf(v)
-		if why := model.Fits(d.Output, raw); why != "" {
-			return nil, agent.Errorf(agent.CodeFlowFailed, "the result does not fit the flow's output: %s", why)
-		}
-		return raw, nil
+		return rawOf(v), nil
 	}, o)
 }
 
@@ -119,7 +115,7 @@ func inputOf(text string, schema json.RawMessage) (any, error) {
 	case why != "" && model.Fits(schema, rawOf(text)) == "":
 		return text, nil
 	case why != "":
-		return nil, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %s", why)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the run's input does not fit the flow: %s", why).WithPath("input")
 	}
 	return jsonOf(text), nil
 }
@@ -170,7 +166,12 @@ func (p *player) step(c flow.Context, st *Step, s *scope) (any, error) {
 	case kindSteps:
 		return p.scoped(c, st.name(), st.Steps, st.Result, s.below())
 	}
-	return nil, agent.Errorf(agent.CodeFlowFailed, "%s", s.text(st.Fail))
+	return nil, agent.Errorf(agent.CodeFlowFailed, "%s", s.text(st.Fail)).WithPath(pathIn(c, st.name()))
+}
+
+// pathIn returns the path of a step, for an error that no step of package flow has.
+func pathIn(c flow.Context, name string) string {
+	return strings.TrimPrefix(flow.Path(c)+"/"+name, "/")
 }
 
 // arguments returns a tool's arguments: none is an empty object.
@@ -231,7 +232,7 @@ func (p *player) wait(c flow.Context, st *Step, s *scope) (any, error) {
 	if st.Wait.At != "" {
 		at, err := timeOf(s.text(st.Wait.At))
 		if err != nil {
-			return nil, agent.Errorf(agent.CodeFlowFailed, "wait %s: at %w", st.name(), err)
+			return nil, agent.Errorf(agent.CodeBadOutput, "wait %s: at %w", st.name(), err).WithPath(pathIn(c, st.name()))
 		}
 		until.Any = append(until.Any, agent.Condition{At: at})
 	}
@@ -247,7 +248,7 @@ func (p *player) each(c flow.Context, name string, m *Map, s *scope) (any, error
 	}
 	items, ok := over.([]any)
 	if !ok && over != nil { // what is missing has no items
-		return nil, agent.Errorf(agent.CodeFlowFailed, "map %s: over is no list: %.100s", name, rawOf(over))
+		return nil, agent.Errorf(agent.CodeBadOutput, "map %s: over is no list: %.100s", name, rawOf(over)).WithPath(pathIn(c, name))
 	}
 	o := &flow.MapOptions{Width: m.Width}
 	if m.Need != nil {
@@ -335,7 +336,7 @@ func (p *player) repeat(c flow.Context, name string, r *Repeat, s *scope) (out a
 		delete(last, lastName) // or each round would keep all rounds before
 	}
 	if len(r.Until) > 0 && r.OnMost != OnMostContinue {
-		return nil, agent.Errorf(agent.CodeFlowFailed, "repeat %s: until does not hold after %d rounds", name, r.Most)
+		return nil, agent.Errorf(agent.CodeFlowFailed, "repeat %s: until does not hold after %d rounds", name, r.Most).WithPath(pathIn(c, name))
 	}
 	return out, nil
 }

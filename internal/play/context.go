@@ -38,6 +38,11 @@ func (s *scope) next(name string) string {
 	if n := s.counts[name]; n > 1 {
 		name += "#" + strconv.Itoa(n)
 	}
+	return s.under(name)
+}
+
+// under returns the path of a name in the scope.
+func (s *scope) under(name string) string {
 	if s.path == "" {
 		return name
 	}
@@ -123,11 +128,12 @@ func (c *Context) Scope(name string) *Context {
 
 // Fan runs a function for each of n items, at most width at once, each in a branch of its own
 // with the scope NAME.KEY. over is asked after each item whether the fan-out is over; then the
-// branches that have not ended are dropped. Fan returns when every branch has ended.
-func (c *Context) Fan(name string, keys []string, width int, do func(c *Context, i int), over func() bool) {
+// branches that have not ended are dropped. Fan returns when every branch has ended, with the path of
+// the fan-out.
+func (c *Context) Fan(name string, keys []string, width int, do func(c *Context, i int), over func() bool) (path string) {
 	c.check()
-	if len(keys) == 0 {
-		return
+	if len(keys) == 0 { // no number is used up: the paths of other fan-outs of the name are recorded
+		return c.scope.under(cleanScope(name))
 	}
 	base := c.scope.next(cleanScope(name))
 	scopes, ended := make([]*scope, len(keys)), make([]bool, len(keys))
@@ -157,6 +163,7 @@ func (c *Context) Fan(name string, keys []string, width int, do func(c *Context,
 		})
 	}
 	c.own.pause()
+	return base
 }
 
 // Dropped reports whether nobody waits for the branch any more.

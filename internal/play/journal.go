@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -24,7 +25,8 @@ type Journal struct {
 	// asking.
 	Open []string
 
-	spec   *agent.Spec     // of the run; nil if its start has none
+	spec   *agent.Spec     // of the run, as it began; nil if its start has none
+	now    *agent.Spec     // spec, with the tools that its sources have now
 	run    string          // its id
 	said   []agent.Message // since the last result
 	calls  map[string]made // by id, of open steps
@@ -70,6 +72,9 @@ func (j *Journal) Read(events []agent.Event) {
 			j.run = e.Started.Run
 		case e.Forked != nil:
 			j.fork(*e.Forked)
+		case e.ToolsChange != nil && j.now != nil:
+			now := e.ToolsChange.ApplyTo(*j.now)
+			j.now = &now
 		case e.Message != nil:
 			j.message(e)
 		}
@@ -88,7 +93,7 @@ func (j *Journal) Take() []Result {
 func (j *Journal) start(e agent.Event) {
 	before := *j
 	before.before = nil
-	*j = Journal{Began: e.Time, spec: e.Started.Spec, run: e.Started.Run, calls: map[string]made{}, unsettled: map[string]made{}, shown: map[fileID]bool{}, before: &before}
+	*j = Journal{Began: e.Time, spec: e.Started.Spec, now: e.Started.Spec, run: e.Started.Run, calls: map[string]made{}, unsettled: map[string]made{}, shown: map[fileID]bool{}, before: &before}
 }
 
 // flow returns the name of the flow whose run it is; empty if a model decides.
@@ -188,8 +193,23 @@ func (j *Journal) result(r agent.ToolResult, at time.Time) {
 	if r.Status == agent.CallSkipped || r.Dropped && r.Status != agent.CallOK && unclear == nil {
 		return
 	}
-	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Code: r.Code, Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
+	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Code: j.codeOf(r, c.Tool), Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
 	j.said = nil
+}
+
+// codeOf returns the code of a result. The run rejects a call of what it may not use, and the log has only
+// its words for it.
+func (j *Journal) codeOf(r agent.ToolResult, name string) agent.Code {
+	if r.Code != "" || r.Status != agent.CallRejected || j.now == nil {
+		return r.Code
+	}
+	if _, has := j.now.Tool(name); has {
+		return ""
+	}
+	if strings.HasPrefix(name, agent.SubAgentPrefix) {
+		return agent.CodeUnknownAgent
+	}
+	return agent.CodeUnknownTool
 }
 
 // show returns the files of parts, and lets the function pass them on.

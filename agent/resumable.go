@@ -29,6 +29,8 @@ func (s RunStatus) refusal(at time.Time) *Error {
 		return Errorf(CodeClosed, "the run is at its end (%s)", s.Status)
 	case s.Reason == ReasonStopping:
 		return Errorf(CodeStale, "the run is being stopped")
+	case s.Reason == ReasonCancelling:
+		return Errorf(CodeStale, "the run is being cancelled")
 	case w == nil:
 		return Errorf(CodeNotSuspended, "the run is not suspended, it is %s", s.Status)
 	case !w.ResumeBy.IsZero() && at.After(w.ResumeBy):

@@ -44,6 +44,7 @@ const (
 	ReasonPostTurn   = "post_turn_stop"     // a tool of hooks.after_turn stopped it, and gave no reason
 	ReasonRequested  = "requested"          // somebody cancelled it
 	ReasonStopping   = "stopping"           // only of a status: the run is being stopped, and has not ended yet
+	ReasonCancelling = "cancelling"         // only of a status: the run was cancelled, and has not ended yet
 	ReasonExported   = "exported"           // cancelled, because the session continues elsewhere
 	ReasonTerminated = "terminated"         // somebody terminated the workflow, so the run could not end itself
 	ReasonTimedOut   = "timed_out"          // the workflow's own execution timeout

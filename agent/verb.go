@@ -98,7 +98,8 @@ type StopCommand struct {
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
-// CancelCommand ends the run at once.
+// CancelCommand ends the run without a handoff. Calls in flight have 5 s to return; a second
+// cancel ends that.
 type CancelCommand struct {
 	CommandHeader
 	// Reason is why. A blank one is [ReasonRequested].

@@ -143,6 +143,11 @@ func (d *Daemon) Resume(ctx context.Context, o *DaemonResumeOptions) (*Run, erro
 	return next, err
 }
 
+// ending reports whether a stop or a cancel is ending the run.
+func ending(s agent.RunStatus) bool {
+	return s.Reason == agent.ReasonStopping || s.Reason == agent.ReasonCancelling
+}
+
 // unhold removes a live run's hold, and reports whether the run goes on. Otherwise the run has ended.
 func (d *Daemon) unhold(ctx context.Context, run *Run, o *DaemonResumeOptions) (live bool, err error) {
 	info, err := run.execution(ctx)
@@ -156,13 +161,13 @@ func (d *Daemon) unhold(ctx context.Context, run *Run, o *DaemonResumeOptions) (
 	if err != nil {
 		return false, err
 	}
-	if st.Reason != agent.ReasonStopping {
+	if !ending(st) {
 		if st.Suspension == nil || len(st.Suspension.Holds) == 0 {
 			return true, nil
 		}
 		_, err = run.Resume(ctx, &ResumeOptions{By: o.By, Token: o.Token})
-		if errors.Is(err, agent.CodeStale) { // it is being stopped, or another resume is asked about
-			if again, failed := run.Status(ctx); failed == nil && again.Reason != agent.ReasonStopping {
+		if errors.Is(err, agent.CodeStale) { // it is being stopped or cancelled, or another resume is asked about
+			if again, failed := run.Status(ctx); failed == nil && !ending(again) {
 				return false, err
 			}
 		} else if !errors.Is(err, agent.CodeClosed) {

@@ -126,9 +126,12 @@ type CancelOptions struct {
 	Token string
 }
 
-// Cancel ends the run and all runs below it at once, without a handoff. A run that has
-// ended already stays as it is: the effect is then [agent.EffectAlready] and the status the
-// run's own. Other errors are those of [Run.Pause].
+// Cancel ends the run and all runs below it, without a handoff. It returns once the run has
+// decided. Calls in flight are cancelled: what they return within 5 s is kept, and then they are
+// unknown. Until the run ends, which [Run.Result] waits for, its status is running with the reason
+// [agent.ReasonCancelling]. A second Cancel ends the wait for the calls. A run that has ended
+// already stays as it is: the effect is then [agent.EffectAlready] and the status the run's own.
+// Other errors are those of [Run.Pause].
 func (r *Run) Cancel(ctx context.Context, reason string, o *CancelOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &CancelOptions{})
 	ack, err := r.update(ctx, agent.CancelCommand{CommandHeader: r.header(o.By, o.Token), Reason: reason})

@@ -28,6 +28,7 @@ func heldScript() *testsuite.Script {
 		testsuite.Reply{Match: `\Aask`, Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})},
 		testsuite.Reply{Match: `You were suspended .* "Where to\?"`, Calls: call("pay", map[string]any{"n": 1})},
 		testsuite.Reply{Match: `\Abuy`, Calls: call("pay", map[string]any{"n": 800})},
+		testsuite.Reply{Match: `\Aslow`, Calls: call("heedless", map[string]any{})},
 		testsuite.Reply{Match: `\Alead`, Calls: []testsuite.Call{{Tool: "subagent__helper", Arguments: work}, {Tool: "subagent__helper", Arguments: work}}},
 		testsuite.Reply{Match: `\Areport`, Calls: call("subagent__helper", map[string]any{"task": "help", "background": true})},
 		testsuite.Reply{Match: `"status":"running"`, Calls: call(agent.ReturnUnableTool, map[string]any{"blockers": []string{"no key for the bank"}, "rationale": "Nobody can pay without it."})},
@@ -43,6 +44,7 @@ func heldAgents() []agent.Definition {
 		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}},
 		{Name: "reporter", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}, Lifecycle: true, Completion: agent.CompletionTool, Recovery: agent.Recovery{agent.FailureUnable: {Do: agent.RecoverHandoff}}},
 		{Name: "helper", Model: "held", Tools: []string{"linger"}},
+		{Name: "slow", Model: "held", Tools: []string{"heedless"}},
 	}
 }
 
@@ -51,6 +53,14 @@ func linger() tool.Tool {
 		<-ctx.Done()
 		return "half", nil
 	}, &tool.Options{ReadOnly: true})
+}
+
+// tenSeconds is a tool that works for ten seconds and does not heed its context.
+func tenSeconds() tool.Tool {
+	return tool.New("heedless", "works for ten seconds", func(context.Context, *tool.Call, struct{}) (string, error) {
+		<-time.After(10 * time.Second)
+		return "done", nil
+	}, nil)
 }
 
 // cell is a task queue for worker processes.

@@ -125,7 +125,7 @@ func workUntilKilled(addr, queue, dir string) error {
 	}
 	return workFor(c, &worker.Options{
 		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript()},
-		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger()},
+		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger(), tenSeconds()},
 		Flows: []flow.Flow{killFlow()},
 	})
 }

@@ -41,19 +41,24 @@ func shapes() map[string]shape {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}, nil)
+	held := tool.New("held", "waits until it is cancelled, and gives back what it has", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "half", nil
+	}, nil)
 	three := []testsuite.Call{{Tool: "echo", Arguments: map[string]any{"text": "a"}}, {Tool: "boom"}, {Tool: "nope"}}
 	return map[string]shape{
-		"answer":   {replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
-		"tools":    {replies: []testsuite.Reply{{Calls: three}, {Text: "done"}}, tools: []tool.Tool{echo(nil), boom}, ends: agent.StatusCompleted},
-		"local":    {replies: []testsuite.Reply{{Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(&tool.Options{Local: true})}, ends: agent.StatusCompleted},
-		"retried":  {replies: []testsuite.Reply{{Text: "done", Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, RetryAfter: 10 * time.Millisecond}}}}, ends: agent.StatusCompleted},
-		"clock":    {def: agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, replies: []testsuite.Reply{{Text: "done"}}, ends: agent.StatusCompleted},
-		"sealed":   {replies: []testsuite.Reply{{TextBytes: 300_000, Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(nil)}, ends: agent.StatusCompleted},
-		"finish":   {def: agent.Definition{Completion: agent.CompletionTool}, replies: []testsuite.Reply{{Text: "hm"}, {Calls: call("finish", map[string]any{"summary": "all done"})}}, ends: agent.StatusCompleted},
-		"failed":   {replies: []testsuite.Reply{{Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}}}, ends: agent.StatusFailed},
-		"briefed":  {start: client.StartOptions{Briefing: &agent.Handoff{V: 1, Session: "old", Run: "r", Agent: "a", Status: agent.StatusStopped, Task: "go", Reason: "requested", Summary: strings.Repeat("x", 254_000), SummarizedBy: agent.SummarizedByModel}}, replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
-		"nobody":   {agent: "nobody", ends: agent.StatusFailed},
-		"canceled": {replies: []testsuite.Reply{{Calls: call("wait", nil)}}, tools: []tool.Tool{wait}, cancel: true, ends: agent.StatusCancelled},
+		"answer":         {replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
+		"tools":          {replies: []testsuite.Reply{{Calls: three}, {Text: "done"}}, tools: []tool.Tool{echo(nil), boom}, ends: agent.StatusCompleted},
+		"local":          {replies: []testsuite.Reply{{Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(&tool.Options{Local: true})}, ends: agent.StatusCompleted},
+		"retried":        {replies: []testsuite.Reply{{Text: "done", Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, RetryAfter: 10 * time.Millisecond}}}}, ends: agent.StatusCompleted},
+		"clock":          {def: agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, replies: []testsuite.Reply{{Text: "done"}}, ends: agent.StatusCompleted},
+		"sealed":         {replies: []testsuite.Reply{{TextBytes: 300_000, Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(nil)}, ends: agent.StatusCompleted},
+		"finish":         {def: agent.Definition{Completion: agent.CompletionTool}, replies: []testsuite.Reply{{Text: "hm"}, {Calls: call("finish", map[string]any{"summary": "all done"})}}, ends: agent.StatusCompleted},
+		"failed":         {replies: []testsuite.Reply{{Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}}}, ends: agent.StatusFailed},
+		"briefed":        {start: client.StartOptions{Briefing: &agent.Handoff{V: 1, Session: "old", Run: "r", Agent: "a", Status: agent.StatusStopped, Task: "go", Reason: "requested", Summary: strings.Repeat("x", 254_000), SummarizedBy: agent.SummarizedByModel}}, replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
+		"nobody":         {agent: "nobody", ends: agent.StatusFailed},
+		"canceled-grace": {replies: []testsuite.Reply{{Calls: call("held", nil)}}, tools: []tool.Tool{held}, cancel: true, ends: agent.StatusCancelled},
+		"canceled":       {replies: []testsuite.Reply{{Calls: call("wait", nil)}}, tools: []tool.Tool{wait}, cancel: true, ends: agent.StatusCancelled},
 	}
 }
 

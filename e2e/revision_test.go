@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,19 +14,21 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// newer are the edits that make a build of revision 2. It knows a verb and some fields more,
+// newer are the edits that make a build of the next revision. It knows a verb and some fields more,
 // from a revision on. Runs in the recorded histories were told each of them before any
 // build knew it: what came to v1-signalled would cancel it, and the start of v1-refused
 // would be no mistake.
-func newer(since string) []edit {
+func newer(revision int) []edit {
+	since := strconv.Itoa(revision)
 	gently := "	Gently bool `json:\"gently,omitempty\" since:\"" + since + "\"`\n"
 	return []edit{
-		{"../internal/loop/revision.go", "	Revision = 1\n", "	Revision = 2\n"},
+		{"../internal/loop/revision.go", fmt.Sprintf("	Revision = %d\n", loop.Revision), fmt.Sprintf("	Revision = %d\n", next)},
 		{"../signals/verbs.go", "agent.VerbAnswers, agent.VerbEmit,\n}", "agent.VerbAnswers, agent.VerbEmit, \"interupt\",\n}"},
 		{"../signals/verbs.go", "var since = map[agent.Verb]int{}", "var since = map[agent.Verb]int{\"interupt\": " + since + "}"},
 		{"../signals/verbs.go", "	case agent.VerbCancel:\n", "	case agent.VerbCancel, \"interupt\":\n"},
@@ -32,22 +36,25 @@ func newer(since string) []edit {
 		{"../internal/wire/parent.go", "type ParentOrder struct {\n", "type ParentOrder struct {\n" + gently},
 		{"../agent/run.go", "type Start struct {\n", "type Start struct {\n" + gently},
 		// The machine decides by the run's revision, too.
-		{"../internal/loop/end.go", "	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })\n	return nil\n", "	if s.Revision >= " + since + " {\n		reason = \"" + newerReason + "\"\n	}\n	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })\n	return nil\n"},
+		{"../internal/loop/cancel.go", "	s.endedBy = fit(by, maxBy)\n", "	s.endedBy = fit(by, maxBy)\n	if s.Revision >= " + since + " {\n		reason = \"" + newerReason + "\"\n	}\n"},
 	}
 }
 
-// newerReason is why a run of revision 2 says that it was cancelled.
-const newerReason = "the machine of revision 2"
+// next is the revision of the newer build.
+const next = loop.Revision + 1
+
+// newerReason is why a run of the next revision says that it was cancelled.
+const newerReason = "the machine of the next revision"
 
 // A build that knows a verb and some fields more replays every recorded history as it was:
-// for an execution that pinned revision 1 they stay unknown. If the build does not ask for
+// for an execution that pinned an older revision they stay unknown. If the build does not ask for
 // the revision, the two histories break.
 func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	said, err := replaysOver(t, overlay(t, edited(t, newer("2"))))
+	said, err := replaysOver(t, overlay(t, edited(t, newer(next))))
 	require.NoError(t, err, said)
-	said, err = replaysOver(t, overlay(t, edited(t, newer("1"))))
+	said, err = replaysOver(t, overlay(t, edited(t, newer(1))))
 	require.Error(t, err)
 	for _, story := range []string{"v1-signalled.json", "v1-refused.json"} {
 		require.Contains(t, said, "--- FAIL: TestRecordedHistoriesReplay/"+story)
@@ -55,14 +62,14 @@ func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said, "--- FAIL: TestRecordedHistoriesReplay/"), said)
 }
 
-// A run that a build of revision 2 began knows what revision 2 knows. If a task of it comes
-// to a build of revision 1, the task fails and the run does not: it goes on with a build
+// A run that a build of the next revision began knows what that revision knows. If a task of it comes
+// to a build of this revision, the task fails and the run does not: it goes on with a build
 // that knows the revision.
 func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	s := on(t, shared(t))
-	binary := buildOver(t, overlay(t, edited(t, newer("2"))), "newer")
+	binary := buildOver(t, overlay(t, edited(t, newer(next))), "newer")
 	said := map[string]string{"interupt": `{}`, "cancel": `{"gently":true}`}
 	dir := t.TempDir()
 	var err error
@@ -93,13 +100,13 @@ func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 	}
 }
 
-// A run that a build of revision 1 began keeps that revision, machine and all, when a newer build goes on
+// A run that this build began keeps that revision, machine and all, when a newer build goes on
 // with it.
 func TestAnOlderRunKeepsTheMachineOfItsRevision(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	s := on(t, shared(t))
-	binary := buildOver(t, overlay(t, edited(t, newer("2"))), "newer")
+	binary := buildOver(t, overlay(t, edited(t, newer(next))), "newer")
 	dir := t.TempDir()
 	var err error
 	s.store, err = store.OpenDir(dir, nil)

@@ -107,7 +107,8 @@ func (r *Run) Stop(reason string) agent.Ack {
 	return r.Command(agent.StopCommand{Reason: reason})
 }
 
-// Cancel ends the run at once.
+// Cancel ends the run without a handoff. Calls in flight have 5 s to return; a second Cancel ends
+// that.
 func (r *Run) Cancel() agent.Ack { r.env.t.Helper(); return r.Command(agent.CancelCommand{}) }
 
 // Send sends a message to the model, for its next turn.

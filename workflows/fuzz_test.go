@@ -38,7 +38,7 @@ func stand(t require.TestingT, spec agent.Definition, childStart *wire.ChildStar
 			sealed.Seq = state.Log.SealingSeq
 			in = sealed
 		}
-		next, _, err := loop.Step(state, loop.Moment{At: noon}, in)
+		next, _, err := loop.Step(state, loop.Moment{At: noon, Revision: loop.Revision}, in)
 		require.NoError(t, err, "%T %+v", in, in)
 		state = next
 	}
@@ -132,7 +132,7 @@ func FuzzSignal(f *testing.F) {
 // hears steps a run, and checks what is to be true of it then.
 func hears(t *testing.T, state loop.State, in loop.Input) (next loop.State, taken bool) {
 	before := written(t, state)
-	next, _, err := loop.Step(state, loop.Moment{At: noon}, in)
+	next, _, err := loop.Step(state, loop.Moment{At: noon, Revision: loop.Revision}, in)
 	require.Equal(t, before, written(t, state), "what it was is not touched")
 	if err != nil {
 		require.NotEqual(t, agent.CodeInternal, agent.CodeOf(err), "%v", err)
@@ -147,7 +147,7 @@ func hears(t *testing.T, state loop.State, in loop.Input) (next loop.State, take
 		_, err := json.Marshal(shown)
 		require.NoError(t, err)
 	}
-	_, _, err = loop.Step(next, loop.Moment{At: noon}, loop.CommandReceived{Command: agent.CancelCommand{}})
+	_, _, err = loop.Step(next, loop.Moment{At: noon, Revision: loop.Revision}, loop.CommandReceived{Command: agent.CancelCommand{}})
 	require.NoError(t, err, "a cancel is taken")
 	return next, true
 }

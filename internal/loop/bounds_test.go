@@ -32,7 +32,7 @@ func newDrive(t *testing.T, spec agent.Spec) *drive {
 
 func (d *drive) step(in Input) []Effect {
 	d.t.Helper()
-	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ContinueAsNewSuggested: d.nearlyFull, NearHistoryLimit: d.nearlyFull}, in)
+	next, effects, err := Step(d.state, Moment{Revision: Revision, At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ContinueAsNewSuggested: d.nearlyFull, NearHistoryLimit: d.nearlyFull}, in)
 	require.NoError(d.t, err)
 	checkInvariants(d.t, d.state, next, effects)
 	d.state = next

@@ -143,7 +143,7 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := func(s State, in Input) State {
 		now = now.Add(24 * time.Hour)
-		next, _, err := Step(s, Moment{At: now}, in)
+		next, _, err := Step(s, Moment{At: now, Revision: Revision}, in)
 		if err != nil {
 			return s
 		}
@@ -185,7 +185,7 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 			}
 			next = step(next, TimerFired{})
 		}
-		end := step(next, CommandReceived{Command: agent.CancelCommand{}})
+		end := step(step(next, CommandReceived{Command: agent.CancelCommand{}}), TimerFired{}) // the grace is over
 		require.True(t, end.outcomeDecided() || end.Phase == RunEnded, "%s: a cancel ends it", what)
 		_, err := json.Marshal(end.End.Outcome)
 		require.NoError(t, err)

@@ -77,7 +77,7 @@ func (s *step) queue(o agent.EmitCommand, id string) error {
 	e := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: id, By: o.By}, Topic: o.Topic, Payload: o.Payload}
 	switch most := s.daemon().Queue; {
 	case s.End.Stopping != nil:
-		err := s.refuseAs(agent.CodeStale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has started")
+		err := s.refuseAs(agent.CodeStale, "", "%s; emit it again, with the same id, when the session's next run has started", s.End.doing())
 		err.Retryable = true // the session takes the event, only not now
 		return err
 	case len(s.Messages.Emitted) >= most || s.Messages.EmittedSize+eventJSONLen(e) > eventShare || eventJSONLen(e) > s.space():

@@ -21,7 +21,7 @@ type End struct {
 }
 
 // Grace is the grace of cancelled model and tool calls: what returns within it is kept. An
-// interrupt, an interrupting message, a stop or a nearly full history begins one.
+// interrupt, an interrupting message, a stop, a cancel or a nearly full history begins one.
 type Grace struct {
 	// Until is when the grace ends: what has not returned by then counts as lost.
 	Until time.Time `json:"until"`
@@ -161,20 +161,6 @@ func (s *step) withRun(err *agent.Error) *agent.Error {
 	return &e
 }
 
-// cancelled ends the run at once, in any phase. A run whose outcome is decided keeps it. by is who
-// cancels it; empty if nobody said.
-func (s *step) cancelled(reason, by string) error {
-	if s.outcomeDecided() {
-		if s.verb == agent.VerbCancel {
-			return s.already()
-		}
-		return s.refuse("the run is ending")
-	}
-	s.endedBy = fit(by, maxBy)
-	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
-	return nil
-}
-
 // terminated ends a run whose workflow was ended from outside, when its state is recovered. A run
 // whose outcome was decided keeps it.
 func (s *step) terminated(in Terminated) error {
@@ -201,8 +187,10 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.giveUpHook() // before the end event
 	s.do(CancelInFlight{})
 	s.Checks.dropProposal()
-	s.stopWaiting() // before deliver: dropPark turns the met event into a message
-	s.cancelChildren()
+	s.stopWaiting()      // before deliver: dropPark turns the met event into a message
+	if !s.cancelling() { // else the cancel has cancelled them
+		s.cancelChildren(false)
+	}
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason, By: s.endedBy,
 		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), ToolsMode: s.toolsMode(), Started: s.Origin.Started, Ended: s.At,
@@ -245,11 +233,16 @@ func (s *step) recordEnd() {
 
 // stopWaiting drops all that the run waits for: at an end nothing can be answered.
 func (s *step) stopWaiting() {
+	s.dropReasons()
+	s.End.endGrace()
+}
+
+// dropReasons drops the suspension, and all reasons for it.
+func (s *step) dropReasons() {
 	s.dropPark()
 	s.Suspensions.close(s.At)
 	s.Requests.clear()
 	s.Holds.clear()
-	s.End.endGrace()
 }
 
 // ended moves the run to Ended and completes the workflow.

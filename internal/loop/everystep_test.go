@@ -157,23 +157,32 @@ func TestAPauseDuringChecksChangesNothing(t *testing.T) {
 // suspended before gets no second one (OA-25).
 func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 	_, steps := tell(t, true, -1, nil)
-	atRest, atWork := 0, 0
-	for _, prompt := range []bool{true, false} {
-		for at := range steps {
+	atRest, atWork, graces := 0, 0, 0
+	for _, twice := range []bool{true, false} {
+		for at := range 2 * steps {
 			said := false
-			s, _ := tell(t, prompt, at, func(w *world) {
+			s, _ := tell(t, at%2 == 0, at/2, func(w *world) {
 				if w.state.Phase == RunOpening || w.state.outcomeDecided() {
 					return
 				}
 				said = true
+				flying := w.state.Turn.inFlight() || w.state.Calls.runningCount() > 0
 				require.NoError(t, w.step(CommandReceived{Command: agent.CancelCommand{Reason: "enough"}}))
 				if w.state.Phase == RunEnded {
 					return
 				}
-				for _, late := range []agent.Command{agent.ResumeCommand{}, agent.ApproveCommand{Request: "q-1"}, agent.AnswerCommand{Request: "q-2", Text: "Rome"}} {
-					require.ErrorIs(t, w.step(CommandReceived{Command: late}), agent.CodeClosed)
+				require.Equal(t, []any{flying, agent.StatusRunning, agent.ReasonCancelling}, []any{w.state.cancelling(), w.state.Status(), w.state.View(w.now).Reason})
+				refusals := []agent.Code{agent.CodeClosed}
+				if flying {
+					refusals, graces = []agent.Code{agent.CodeStale, agent.CodeNotFound}, graces+1
 				}
-				require.NoError(t, w.step(CommandReceived{Command: agent.CancelCommand{Reason: "again"}}))
+				for _, late := range []agent.Command{agent.ResumeCommand{}, agent.ApproveCommand{Request: "q-1"}, agent.AnswerCommand{Request: "q-2", Text: "Rome"}} {
+					require.Contains(t, refusals, agent.CodeOf(w.step(CommandReceived{Command: late})))
+				}
+				if twice {
+					require.NoError(t, w.step(CommandReceived{Command: agent.CancelCommand{Reason: "again"}}))
+					require.True(t, w.state.outcomeDecided())
+				}
 			})
 			if !said {
 				continue
@@ -192,6 +201,7 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 	}
 	require.Positive(t, atRest, "it was cancelled while suspended")
 	require.Positive(t, atWork, "it was cancelled while it worked")
+	require.Positive(t, graces, "it was cancelled with something in flight")
 }
 
 // At every step, paused or not, the status says whether a resume would be taken, and with
@@ -200,7 +210,7 @@ func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
 	_, steps := tell(t, true, -1, nil)
 	seen := map[agent.Code]int{}
 	look := func(w *world) {
-		_, _, err := Step(w.state, Moment{At: w.now}, CommandReceived{Command: agent.ResumeCommand{}})
+		_, _, err := Step(w.state, Moment{At: w.now, Revision: Revision}, CommandReceived{Command: agent.ResumeCommand{}})
 		why := w.state.View(w.now).Resumable(w.now)
 		if w.state.outcomeDecided() && w.state.Phase != RunEnded { // it still runs, and ends
 			require.ErrorIs(t, err, agent.CodeClosed)

@@ -345,6 +345,12 @@ func (s *search) look(at *found) (next []*found) {
 	if !back.state.outcomeDecided() {
 		end := s.try(&back, "cancel {}")
 		require.NotNil(s.t, end, "a cancel is taken")
+		s.lead(end)
+		if !end.state.outcomeDecided() {
+			require.True(s.t, end.state.cancelling() && end.state.End.Grace != nil)
+			end = s.try(end, "cancel {}")
+			require.NotNil(s.t, end, "a second cancel is taken")
+		}
 		require.True(s.t, end.state.outcomeDecided())
 		s.lead(end)
 	}

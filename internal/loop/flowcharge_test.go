@@ -94,11 +94,12 @@ func TestALostModelCallOfAFlowHasACost(t *testing.T) {
 // A model call has no effect that somebody would have to look for.
 func TestALostModelCallIsNoUnknownEffect(t *testing.T) {
 	for name, over := range map[string][]string{
-		"the run ends":         {`flow {"done":true}`},
-		"it is cancelled":      {"flow {}", "cancelled"},
-		"it is stopped":        {"flow {}", "stop {}", "after 15s", "timer", "after 5s", "timer"},
-		"its worker, stopping": {"flow {}", "stop {}", `lost t1.1 [{"estimated":true}]`},
-		"dropped":              {"drops x.1/g", `lost t1.1 [{"estimated":true}]`},
+		"the run ends":          {`flow {"done":true}`},
+		"it is cancelled":       {"flow {}", "cancelled", "after 5s", "timer"},
+		"it is cancelled twice": {"flow {}", "cancelled", "cancelled"},
+		"it is stopped":         {"flow {}", "stop {}", "after 15s", "timer", "after 5s", "timer"},
+		"its worker, stopping":  {"flow {}", "stop {}", `lost t1.1 [{"estimated":true}]`},
+		"dropped":               {"drops x.1/g", `lost t1.1 [{"estimated":true}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}

@@ -52,7 +52,7 @@ var childPath = regexp.MustCompile(`^[a-z][a-z0-9_]*-[1-9][0-9]*(/[a-z][a-z0-9_]
 // refuses here whatever it can know here.
 func (s *step) forward(session, id string, c agent.Command) error {
 	if s.End.Stopping != nil {
-		return s.refuseAs(agent.CodeStale, "request", "the run is being stopped, and with it those below it")
+		return s.refuseAs(agent.CodeStale, "request", "%s, and with it those below it", s.End.doing())
 	}
 	below := strings.TrimPrefix(session, s.Session+"/")
 	first, _, _ := strings.Cut(below, "/")

@@ -96,7 +96,7 @@ func (s *step) withdrawResume() {
 	case s.outcomeDecided():
 		s.refuseResume(p, s.refuseAs(agent.CodeClosed, "", "the run is at its end"))
 	case s.End.Stopping != nil:
-		s.refuseResume(p, s.refuseAs(agent.CodeStale, "", "the run is being stopped"))
+		s.refuseResume(p, s.refuseAs(agent.CodeStale, "", "%s", s.End.doing()))
 	case !s.Suspensions.atRest():
 		s.refuseResume(p, s.refuseAs(agent.CodeNotSuspended, "", "the run went on by itself while the resume waited; it is %s", s.Status()))
 	default:

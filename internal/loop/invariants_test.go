@@ -50,6 +50,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 	checkHolds(t, before, after, effects)
 	checkGrace(t, after, effects)
+	checkCancel(t, before, after, effects)
 	checkApprovals(t, after, effects)
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
@@ -223,6 +224,27 @@ func checkGrace(t require.TestingT, after State, effects []Effect) {
 		switch e.(type) {
 		case CallModel, CallTool, StartChild:
 			require.Fail(t, "something was begun within a grace", "%T %+v", e, e)
+		}
+	}
+}
+
+// checkCancel requires that a cancelled run begins nothing, and waits only for what is in flight and
+// has a grace.
+func checkCancel(t require.TestingT, before, after State, effects []Effect) {
+	if !before.cancelling() && !after.cancelling() {
+		return
+	}
+	if after.cancelling() {
+		require.NotNil(t, after.End.Grace)
+		require.True(t, after.Turn.inFlight() || after.Calls.runningCount() > 0, "a cancelled run waits for nothing")
+		require.Nil(t, after.Suspensions.Open)
+	} else {
+		require.Equal(t, agent.StatusCancelled, after.End.Outcome.Status)
+	}
+	for _, e := range effects {
+		switch e.(type) {
+		case CallModel, CallTool, StartChild, AskFlow, MakeHandoff, ContinueAsNew:
+			require.Fail(t, "a cancelled run begins something", "%T %+v", e, e)
 		}
 	}
 }

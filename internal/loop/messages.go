@@ -247,7 +247,7 @@ func (s *step) send(o agent.SendCommand, id string) error {
 	}
 	switch {
 	case s.End.Stopping != nil:
-		return s.refuseAs(agent.CodeStale, "", "the run is being stopped; send when it has ended, to begin the next one")
+		return s.refuseAs(agent.CodeStale, "", "%s; send when it has ended, to begin the next one", s.End.doing())
 	case len(s.Messages.Pending) >= maxPending || !s.messageFits(m):
 		return s.checkRoom("")
 	}

@@ -46,7 +46,7 @@ func newWorldWith(t *testing.T, prompt, checks bool) *world {
 // step gives the machine an input, and notes what it asks for.
 func (w *world) step(in Input) error {
 	before := w.state
-	next, effects, err := Step(w.state, Moment{At: w.now}, in)
+	next, effects, err := Step(w.state, Moment{At: w.now, Revision: Revision}, in)
 	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.phaseName(), next.Status(), err))
 	if err != nil {
 		require.Equal(w.t, before, next, "a refusal changes nothing")

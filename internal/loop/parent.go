@@ -321,7 +321,7 @@ func (s *step) parentChecked(in ParentChecked) error {
 	}
 	s.Parent.parentAlive(s.Suspensions.Since, s.At)
 	if in.Gone {
-		return s.cancelled(reasonParent, "")
+		return s.cancelled(reasonParent, "", byParent)
 	}
 	return nil
 }

@@ -274,21 +274,8 @@ func (s *step) closeOpenCalls() {
 		return
 	}
 	checks := s.Checks.Current != nil && s.Hooks.Calls == nil // between two turns
-	for i, c := range s.Calls.List {
-		switch c.State {
-		case CallDone:
-		case CallAwaitingChildren:
-			s.setResult(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
-		case CallRunning:
-			s.chargeLostCall(c)
-			if s.Checks.has(c.ID) { // it only looks: nobody has to find out what it has done
-				s.skip(i, "the run ended before")
-				continue
-			}
-			s.setResult(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
-		default:
-			s.skip(i, "the run ended before")
-		}
+	for i := range s.Calls.List {
+		s.closeCall(i)
 	}
 	if checks { // the turn was over before
 		s.Checks.end()
@@ -301,4 +288,22 @@ func (s *step) closeOpenCalls() {
 	s.recordResults()
 	s.recordTurnEnd()
 	s.Calls.clear()
+}
+
+// closeCall gives a call of a run that ends a result, if it has none.
+func (s *step) closeCall(i int) {
+	switch c := s.Calls.List[i]; c.State {
+	case CallDone:
+	case CallAwaitingChildren:
+		s.setResult(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
+	case CallRunning:
+		s.chargeLostCall(c)
+		if s.Checks.has(c.ID) { // it only looks: nobody has to find out what it has done
+			s.skip(i, "the run ended before")
+			return
+		}
+		s.setResult(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
+	default:
+		s.skip(i, "the run ended before")
+	}
 }

@@ -145,7 +145,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 	case in.Question != nil && s.End.Stopping == nil:
 		s.askInCall(i, *in.Question)
 	case in.Question != nil:
-		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
+		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since "+s.End.doing()+".")
 	default:
 		if r.Status == agent.CallOK && !check {
 			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // the changes of a failed call are dropped

@@ -10,7 +10,7 @@ import (
 func (s *step) resume(o agent.ResumeCommand) error {
 	switch {
 	case s.End.Stopping != nil:
-		return s.refuseAs(agent.CodeStale, "", "the run is being stopped")
+		return s.refuseAs(agent.CodeStale, "", "%s", s.End.doing())
 	case s.Suspensions.Open == nil:
 		return s.refuseAs(agent.CodeNotSuspended, "", "the run is not suspended, it is %s", s.Status())
 	case o.Suspension != "" && o.Suspension != s.Suspensions.Open.ID:

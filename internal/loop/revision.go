@@ -12,13 +12,17 @@ import (
 // new execution pins the revision of the build that begins it.
 //
 // Whatever changes what a recorded history asks for needs a new revision: in the machine, in
-// a decoder, or in a bound. Nothing is released, so there is one revision yet, and builds of
-// different days do not share runs.
+// a decoder, or in a bound. Nothing is released, so builds of different days do not share runs.
+// But the recorded histories (workflows/testdata/history) replay.
 const (
-	Revision = 1
+	Revision = 2
 	// OldestRevision is the oldest that this build can replay.
 	OldestRevision = 1
 )
+
+// cancelGraceSince is the revision from which a cancel gives the calls in flight a grace. Before, it
+// ended the run at once.
+const cancelGraceSince = 2
 
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.

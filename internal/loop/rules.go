@@ -21,6 +21,10 @@ var rules = []rule{
 	{"drop a hook that nobody needs any more",
 		"a hook around a suspension or a resume works, and what it was asked about is decided otherwise: a stop, an end, an interrupt, a parent's hold, or the suspension is over. A resume that waits for it is refused",
 		(*step).hookIsMoot, (*step).dropHook},
+	// Above all that takes results: those that came within the grace lead to nothing new.
+	{"end a cancelled run when nothing is in flight",
+		"a cancel waits for calls in flight, and each of them has returned, or the grace is over",
+		func(s *step) bool { return s.cancelling() && !s.inFlight() }, (*step).endCancelled},
 	{"wake a parked run when what it waits for has come",
 		"parked, neither held nor stopped, and what the run waits for has come. For an idle daemon that is any message or event",
 		(*step).mayUnpark, (*step).unpark},

@@ -72,7 +72,7 @@ func (s *step) orderChild(i int, o wire.ParentOrder) {
 // parentOrdered carries out an order of the parent. One that comes again changes nothing.
 func (s *step) parentOrdered(o wire.ParentOrder) error {
 	switch {
-	case s.outcomeDecided():
+	case s.outcomeDecided() && !(o.Verb == agent.VerbCancel && o.Again): // a cancel that comes again is for the runs below, too
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
@@ -91,7 +91,11 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	case agent.VerbStop:
 		return s.stop(agent.StopCommand{CommandHeader: agent.CommandHeader{By: o.By}, Reason: o.Reason, Deadline: o.Deadline})
 	case agent.VerbCancel:
-		return s.cancelled(firstOf(o.Reason, reasonParent), o.By)
+		from := byParent
+		if o.Again {
+			from = byCaller
+		}
+		return s.cancelled(firstOf(o.Reason, reasonParent), o.By, from)
 	case agent.VerbResume:
 		// The parent's model must not remove an operator's hold.
 		if h := s.Holds.own(); o.Own && h != nil && h.By != o.By {
@@ -228,8 +232,9 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	s.Holds.remember(*h)
 	s.resumed = agent.Resumed{Cause: agent.InitiatorParent}
 	switch {
+	case h.Verb == agent.VerbCancel && s.cancelling():
 	case h.Verb == agent.VerbCancel:
-		s.end(agent.StatusCancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+		s.cancel(reasonParent, "")
 	// Only interrupts and ends stop an activity. The order will say who holds the run and
 	// why (Holds.explain).
 	case s.End.Stopping == nil:
@@ -265,15 +270,19 @@ func (s *step) metReport(h agent.HoldRef) wire.ChildReport {
 	return r
 }
 
-// cancelChildren cancels the children that have not ended: no child outlives its parent.
-func (s *step) cancelChildren() {
+// cancelChildren cancels the children that have not ended: no child outlives its parent. The run
+// waits for them from the first cancel on. again means that they were cancelled before, and end
+// without a grace now.
+func (s *step) cancelChildren(again bool) {
 	if !s.Children.anyNotEnded() {
 		return
 	}
-	s.Children.startEndWait(s.At)
+	if !again {
+		s.Children.startEndWait(s.At)
+	}
 	// An end takes a hold number too: activities stop only for one above their KnownHolds.
 	n := s.nextHold()
 	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})
-	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, By: s.endedBy, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
+	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, By: s.endedBy, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent, Again: again})
 }

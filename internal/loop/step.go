@@ -117,7 +117,7 @@ func (s *step) receive(in Input) error {
 	case TimerFired:
 		return s.timerFired()
 	case Cancel:
-		return s.cancelled(agent.ReasonRequested, "")
+		return s.cancelled(agent.ReasonRequested, "", byCaller)
 	case Terminated:
 		return s.terminated(in)
 	case Continued:

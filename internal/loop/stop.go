@@ -28,6 +28,9 @@ type Stopping struct {
 	Requests []agent.Request `json:"requests,omitempty"`
 	// Approved are the calls that a person approved and that the stop prevented.
 	Approved []agent.WorkItem `json:"approved,omitempty"`
+	// Cancels means that this is a cancel, which ends the run without a summary and a handoff
+	// (cancel.go).
+	Cancels bool `json:"cancels,omitempty"`
 }
 
 // defaultDeadline is how long a stop may take if it names no deadline.
@@ -46,6 +49,20 @@ func (p *Stopping) over(at time.Time) bool { return !at.Before(p.Until) }
 func (e *End) startStop(o agent.StopCommand, at time.Time) {
 	d := time.Duration(o.Deadline)
 	e.Stopping = &Stopping{By: o.By, Reason: firstOf(strings.TrimSpace(o.Reason), agent.ReasonRequested), ToolsUntil: at.Add(d / 2), Until: at.Add(d)}
+}
+
+// startCancel begins a cancel, also during a stop: whatever that has gathered for its handoff is
+// dropped. The grace of the calls in flight has begun, and with it the cancel ends.
+func (e *End) startCancel(by, reason string) {
+	e.Stopping = &Stopping{By: by, Reason: reason, Until: e.Grace.Until, Cancels: true}
+}
+
+// doing returns what a stop or a cancel in progress does to the run, for a refusal.
+func (e End) doing() string {
+	if e.Stopping.Cancels {
+		return "the run is being cancelled"
+	}
+	return "the run is being stopped"
 }
 
 // endToolTime ends the time that running tools have.

@@ -111,7 +111,7 @@ func (p *player) line(line string) {
 }
 
 func (p *player) step(in Input) {
-	before, m := p.state, Moment{At: p.now, ContinueAsNewSuggested: p.full, HistoryHalfFull: p.half, NearHistoryLimit: p.near}
+	before, m := p.state, Moment{At: p.now, Revision: Revision, ContinueAsNewSuggested: p.full, HistoryHalfFull: p.half, NearHistoryLimit: p.near}
 	done, err := take(p.state, m, in)
 	if p.wrong = err; err != nil {
 		next, effects, _ := Step(p.state, m, in)

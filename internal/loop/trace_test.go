@@ -301,6 +301,9 @@ func effectText(e Effect) string {
 		if e.Order.Own && e.Order.Reason != "" {
 			text += fmt.Sprintf(", saying %q", e.Order.Reason)
 		}
+		if e.Order.Again {
+			text += ", again"
+		}
 		if e.Order.FromSummary {
 			text += ", from a summary"
 		}

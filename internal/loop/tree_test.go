@@ -214,7 +214,7 @@ func (g *grove) step(r *tree, in Input) {
 	before := r.state
 	full := rapid.IntRange(0, 15).Draw(g.t, "long-history") == 0
 	r.near = r.near || full && rapid.IntRange(0, 3).Draw(g.t, "near") == 0
-	done, err := take(r.state, Moment{At: g.now, ContinueAsNewSuggested: full || r.near, HistoryHalfFull: r.near, NearHistoryLimit: r.near}, in)
+	done, err := take(r.state, Moment{At: g.now, Revision: Revision, ContinueAsNewSuggested: full || r.near, HistoryHalfFull: r.near, NearHistoryLimit: r.near}, in)
 	if err != nil {
 		return
 	}

@@ -238,7 +238,7 @@ func (s *step) execute(in CommandReceived) error {
 	case agent.StopCommand:
 		return s.stop(c)
 	case agent.CancelCommand:
-		return s.cancelled(firstOf(strings.TrimSpace(c.Reason), agent.ReasonRequested), c.By)
+		return s.cancelled(firstOf(strings.TrimSpace(c.Reason), agent.ReasonRequested), c.By, byCaller)
 	case agent.SendCommand:
 		return s.send(c, in.ID)
 	case agent.AnswerCommand:

@@ -48,6 +48,8 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	case s.Phase == RunEnded:
 		v.Reason = s.End.Outcome.Reason
 		v.StoreError = s.End.Outcome.Unsaved
+	case s.endsCancelled():
+		v.Reason = agent.ReasonCancelling
 	case s.End.Stopping != nil:
 		v.Reason = agent.ReasonStopping
 	}

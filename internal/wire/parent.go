@@ -91,6 +91,9 @@ type ParentOrder struct {
 	Files []agent.Part `json:"files,omitempty"`
 	// FromSummary, in a resume, lets the receiver's next turn begin from a summary.
 	FromSummary bool `json:"from_summary,omitempty"`
+	// Again, in a cancel, means that the sender was cancelled a second time: the receiver ends
+	// without a grace.
+	Again bool `json:"again,omitempty" since:"2"`
 	// ReportEnd asks the receiver to report its end by a signal. The sender continues as new
 	// while it waits for the receiver: Temporal delivers the result to no later execution.
 	ReportEnd bool `json:"report_end,omitempty"`

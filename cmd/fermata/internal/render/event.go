@@ -67,6 +67,8 @@ func whatElse(e agent.Event) string {
 		return fmt.Sprintf("%s has %d tools now; not accepted: %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), LeftOut(*e.ToolsChange))
 	case e.ToolsChange != nil:
 		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
+	case e.Instructions != nil && e.Instructions.Error != nil:
+		return "the run keeps its instructions: " + e.Instructions.Error.Message
 	case e.Instructions != nil:
 		return "the agent's newest instructions, " + e.Instructions.Digest[:min(12, len(e.Instructions.Digest))]
 	case e.Migrated != nil:

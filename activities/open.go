@@ -28,18 +28,26 @@ var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
 // Claim claims the session's head if Open could not. It has as much time as any activity.
 var Claim = durable.Activity[OpenInput, Claimed]{Name: "fermata.claim"}
 
-// Refresh returns an agent's instructions, which this process knows, for a resume with refresh. It runs as a
-// local activity, like Open.
+// Refresh returns an agent's instructions, which this process knows, for a resume with refresh and for
+// refresh_on_resume. It runs as a local activity, like Open.
 var Refresh = durable.Activity[loop.RefreshArgs, RefreshResult]{Name: "fermata.refresh"}
 
 // RefreshResult is recorded, so that a later deploy does not change what the run got.
 type RefreshResult struct {
 	Instructions string `json:"instructions,omitempty"`
+	// Same means that the run has them already: Instructions is empty.
+	Same bool `json:"same,omitempty"`
 }
 
 func (d *Activities) refresh(_ context.Context, in loop.RefreshArgs) (RefreshResult, error) {
 	a, err := d.agentOf(in.Agent)
-	return RefreshResult{a.Spec.Instructions}, err
+	if err != nil {
+		return RefreshResult{}, err
+	}
+	if in.Known != "" && agent.NewInstructions(a.Spec.Instructions, "").Digest == in.Known {
+		return RefreshResult{Same: true}, nil
+	}
+	return RefreshResult{Instructions: a.Spec.Instructions}, nil
 }
 
 // agentOf returns an agent of this build.

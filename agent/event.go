@@ -66,7 +66,8 @@ const (
 	EventCheckDone        EventType = "check.done"        // a check has given its verdict, or was not finished
 	EventVerbRefused      EventType = "verb.refused"      // a signal was refused, and its sender could not be answered
 
-	EventInstructionsChanged EventType = "instructions.changed" // a resume with refresh: the run has its agent's newest instructions
+	EventInstructionsChanged EventType = "instructions.changed" // the run has its agent's newest instructions
+	EventInstructionsKept    EventType = "instructions.kept"    // they could not be read for refresh_on_resume: the run keeps those that it has
 )
 
 // Event is one line of a session's log. The log is the session: its messages, checkpoints
@@ -108,7 +109,7 @@ type Event struct {
 	OwnerFailed *OwnerFailure `json:"owner_failed,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
-	// Instructions are the agent's new ones.
+	// Instructions are the agent's new ones, or say why the run keeps the old ones.
 	Instructions *InstructionsChange `json:"instructions,omitempty"`
 }
 
@@ -204,6 +205,9 @@ func (e Event) Size() int {
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Instructions != nil:
+		if bad := e.Instructions.Error; bad != nil {
+			return frame + len(bad.Message)
+		}
 		return frame + len(e.Instructions.Text)
 	case e.Outcome != nil:
 		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts) + e.Outcome.Report.size()

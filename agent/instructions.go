@@ -7,14 +7,17 @@ import (
 )
 
 // InstructionsChange says that a run has other instructions from its next request on, because a resume
-// has said so ([ResumeCommand.Refresh]). Tools, limits, rules and all else of the agent stay as they were
-// when the run began.
+// ([ResumeCommand.Refresh]) or its agent ([Definition.RefreshOnResume]) says so. Tools, limits, rules and
+// all else of the agent stay as they were when the run began.
 type InstructionsChange struct {
 	// Text is what the agent's definition says, and Digest its SHA-256 in hex.
 	Text   string `json:"text,omitempty"`
-	Digest string `json:"digest"`
-	// By says who resumed. It is not authenticated.
+	Digest string `json:"digest,omitempty"`
+	// By says who resumed with refresh. It is not authenticated. Empty also means that the agent says so.
 	By string `json:"by,omitempty"`
+	// Error says why the run keeps the instructions that it has; nil means that they have changed. With it,
+	// the other fields are empty.
+	Error *Error `json:"error,omitempty"`
 }
 
 // NewInstructions returns the change to a text.
@@ -26,6 +29,9 @@ func NewInstructions(text, by string) InstructionsChange {
 // ApplyTo returns the spec with these instructions. What its tool sources say about their tools stays
 // behind them.
 func (c InstructionsChange) ApplyTo(s Spec) Spec {
+	if c.Error != nil {
+		return s
+	}
 	return s.withInstructions(c.Text, s.Instructions[len(s.Instructions)-min(s.SourceInstructions, len(s.Instructions)):])
 }
 

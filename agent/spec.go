@@ -154,6 +154,9 @@ type Definition struct {
 	// means forever. Later, both are refused with the code
 	// [CodeExpired].
 	ResumeWithin Duration `json:"resume_within,omitempty"`
+	// RefreshOnResume gives a run, at the end of each suspension, the instructions that its agent
+	// has then in the worker's build. False means that it keeps those with which it began.
+	RefreshOnResume bool `json:"refresh_on_resume,omitempty"`
 	// Retention is how long a session is kept after its last run has ended; zero means forever.
 	// The agent of that run decides. Sessions of sub-agents are kept as long as their parent's.
 	Retention Duration `json:"retention,omitempty"`

@@ -105,7 +105,7 @@ func (e Event) rest() any {
 	case e.ToolsChange != nil:
 		return e.ToolsChange
 	case e.Instructions != nil:
-		return wireInstructions{e.Instructions.Digest, e.Instructions.By}
+		return wireInstructions{e.Instructions.Digest, e.Instructions.By, e.Instructions.Error}
 	case e.Migrated != nil:
 		return e.Migrated
 	case e.Delay != nil:
@@ -124,8 +124,9 @@ func (e Event) rest() any {
 
 // wireInstructions is a change of instructions without the text, which is the runtime's.
 type wireInstructions struct {
-	Digest string `json:"digest"`
+	Digest string `json:"digest,omitempty"`
 	By     string `json:"by,omitempty"`
+	Error  *Error `json:"error,omitempty"`
 }
 
 // wireStarted is a start without the Spec, which is long. Readers need only the agent's

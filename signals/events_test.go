@@ -78,6 +78,7 @@ func recorded() []agent.Event {
 		{Type: agent.EventForked, Forked: &agent.Forked{Session: "trip-41", Run: "01a0", Checkpoint: "cp-70-c17bac", Retry: true}},
 		{Type: agent.EventLimitExtended, Extended: agent.CodeLimitTurns},
 		{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: "wiki", Tools: []agent.ToolSpec{{Name: "wiki__find", Description: "Finds a page.", Input: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}}},
+		{Type: agent.EventInstructionsKept, Instructions: &agent.InstructionsChange{Error: &agent.Error{Code: agent.CodeUnknownAgent, Message: `agent "booker" is not in this worker's build; it has other`}}},
 		{Type: agent.EventInstructionsChanged, Instructions: &agent.InstructionsChange{Text: "Be kind.", Digest: strings.Repeat("0a", 32), By: "ana@acme.com"}},
 		{Type: agent.EventArtifactSaved, Artifact: &agent.Artifact{
 			File:    agent.File{Session: "trip-42", Digest: strings.Repeat("0a", 32), Size: 5120, MediaType: "text/markdown", Name: "report.md"},

@@ -94,7 +94,7 @@ func (th theme) due(p place) (all []string) {
 	if at := s.SuspensionHooks.Current; at != nil {
 		all = append(all, "judged "+at.Call+` {} {"verdict":"accept"}`)
 	}
-	if s.SuspensionHooks.fetching() {
+	if s.SuspensionHooks.fetching() || s.Refreshing.Fetching {
 		all = append(all, "instructions be brief")
 	}
 	if s.Log.SealingSeq > 0 {
@@ -161,7 +161,7 @@ func (th theme) otherwise(p place) (all []string) {
 	if at := s.SuspensionHooks.Current; at != nil {
 		all = append(all, "judged "+at.Call+` {} {"verdict":"veto","text":"so"}`, "result "+at.Call+" failed no", "asks "+at.Call+" Which?", fmt.Sprintf("not-started %s s %d", at.Call, s.newest()))
 	}
-	if s.SuspensionHooks.fetching() {
+	if s.SuspensionHooks.fetching() || s.Refreshing.Fetching {
 		all = append(all, "no-instructions unknown_agent")
 	}
 	if s.Log.SealingSeq > 0 {

@@ -138,7 +138,12 @@ type OpenArgs struct {
 
 // RefreshArgs are the arguments of the activity that returns an agent's instructions in this worker's build.
 type RefreshArgs struct {
-	Agent string `json:"agent"`
+	// Known is the digest of the instructions that the run has. The same ones need not come again. Empty
+	// means that the text is needed in any case.
+	Known string `json:"known,omitempty"`
+	// Policy means that no resume waits for them: the agent says to refresh.
+	Policy bool   `json:"policy,omitempty"`
+	Agent  string `json:"agent"`
 }
 
 // ImportArgs are the arguments of the activity that reads the state of an exported run.

@@ -228,7 +228,7 @@ var themesOfHooks = []theme{
 		},
 	},
 	{
-		name: "hooks below", begin: born, opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"turns":3},` + hooked + `}`,
+		name: "hooks below", begin: born, opened: `opened {"refresh_on_resume":true,"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"turns":3},` + hooked + `}`,
 		model: []string{"calls add {}", `calls subagent__b {"task":"one"}`},
 		from:  []string{`ordered {"verb":"resume","known_holds":[{"session":"s","n":1}]}`, "pause {}\nordered {\"verb\":\"resume\",\"known_holds\":[{\"session\":\"s\",\"n\":1}]}"},
 	},
@@ -238,7 +238,7 @@ var themesOfHooks = []theme{
 		from: []string{"steps a look {}\npause {}\nresult t1.1 ok 1"},
 	},
 	{
-		name: "hooks of a daemon", begin: "begin go", opened: `opened {"daemon":{"queue":2},"toolset":[{"name":"add"}],` + hooked + `}`,
+		name: "hooks of a daemon", begin: "begin go", opened: `opened {"daemon":{"queue":2},"refresh_on_resume":true,"toolset":[{"name":"add"}],` + hooked + `}`,
 		model: []string{"calls add {}"},
 		from:  []string{"says done\nsealed\nresume update @r-1 {}", "calls add {}\npause {}\nresult t1.1 ok 1"},
 	},

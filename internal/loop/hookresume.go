@@ -85,7 +85,7 @@ func (s *step) resumeAllowed(fresh *agent.InstructionsChange) {
 		s.verb = ""
 		s.refuseResume(p, asError(err))
 	case fresh != nil:
-		s.record(agent.Event{Type: agent.EventInstructionsChanged, Instructions: fresh})
+		s.takeInstructions(fresh)
 	}
 }
 

@@ -132,9 +132,11 @@ type (
 		Left []agent.ToolsChange
 		Err  *agent.Error
 	}
-	// Refreshed has the agent's newest instructions, or says why there are none (Err).
+	// Refreshed has the agent's newest instructions, or says why there are none (Err). Policy is that of
+	// [RefreshArgs]. Same means that they are those that the run has, and are not here.
 	Refreshed struct {
 		Instructions string
+		Policy, Same bool
 		Err          *agent.Error
 	}
 	// WorkspaceMade means that the run's own workspace is there, or says why not (Err).

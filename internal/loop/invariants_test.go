@@ -274,6 +274,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Emitted, func(k agent.EmitCommand) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
 	}
 	require.False(t, after.Suspensions.atRest() && after.Calls.runningCount() > 0, "a run that rests is at nothing")
+	require.False(t, after.Suspensions.atRest() && after.Refreshing.Fetching, "a run that rests reads no instructions")
 	require.False(t, after.Status() == agent.StatusSuspended && after.SuspensionHooks.asked(), "a run that says that it is suspended asks no hook")
 	if w := after.Suspensions.Open; w != nil && !after.outcomeDecided() {
 		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.onlyAwaitsSuspendedChildren() || len(after.budgetReasons()) > 0 || after.isFlow() && after.stepsOnlyWait(), "a suspension waits for something")

@@ -161,6 +161,7 @@ func (s *step) opened(in Opened) {
 	}
 	s.Spec = in.Spec
 	s.Log.setUnstored(s.Spec.Stateless)
+	s.knowOwnInstructions()
 	if s.Parent.Start != nil { // the parent waits for an end, and a daemon has none
 		spec := *in.Spec
 		spec.Daemon, s.Spec = nil, &spec

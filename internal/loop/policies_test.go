@@ -26,6 +26,7 @@ var policies = []policy{
 	{"`verify`", "verification.md", []string{"checks.go", "verify.go", "verdict.go", "cadence.go"}},
 	{"`hooks.before_run`, `before_calls`, `after_turn`", "hooks.md", []string{"hooks.go", "hooktask.go", "hookskips.go", "turnhooks.go"}},
 	{"`hooks` around a suspension and a resume", "holding.md#hooks", []string{"suspensionhooks.go", "hooksuspension.go", "hookresume.go"}},
+	{"`refresh_on_resume`", "holding.md#new-instructions", []string{"refreshpolicy.go"}},
 	{"`recovery`, `return_unable`", "recovery.md", []string{"recovery.go", "failures.go"}},
 	{"`lessons`", "recovery.md", []string{"lessons.go"}},
 	{"`loop_detection`", "recovery.md", []string{"loops.go"}},

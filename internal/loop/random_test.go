@@ -126,6 +126,7 @@ func drawSpec(t *rapid.T) *agent.Spec {
 		spec.Toolset, spec.Agents, spec.Rules = []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "sub", Temporal: &agent.TemporalCall{Kind: agent.TemporalWorkflow, Type: "Sub", TaskQueue: "q"}}}, []agent.SubAgent{{Agent: "b"}}, []agent.Rule{{Do: agent.RulingAsk}, {Do: agent.RulingDeny}}
 		return spec
 	}
+	spec.RefreshOnResume = rapid.Bool().Draw(t, "refresh")
 	if rapid.Bool().Draw(t, "finish") {
 		spec.Completion = agent.CompletionTool
 	}

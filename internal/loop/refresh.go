@@ -4,7 +4,8 @@ import "github.com/fermata-agents/fermata/agent"
 
 // A resume with refresh gives the run the instructions that its agent has now. They come as the result of a
 // step, like the Spec at the run's beginning: so a replay, and a worker of another build, see those that the
-// run got. The resume waits for them as it waits for hooks.
+// run got. The resume waits for them as it waits for hooks. refreshpolicy.go has what an agent says about
+// all its suspensions.
 
 // mayRefresh refuses a resume that asks for new instructions where there can be none.
 func (s *step) mayRefresh() error {
@@ -27,6 +28,8 @@ func (s *step) fetchInstructions() {
 // the run stays suspended with those that it has.
 func (s *step) refreshed(in Refreshed) error {
 	switch {
+	case in.Policy:
+		return s.refreshedByPolicy(in)
 	case !s.SuspensionHooks.fetching() || !s.isAtRest():
 		return s.refuse("no resume waits for instructions")
 	case in.Err != nil:
@@ -37,4 +40,11 @@ func (s *step) refreshed(in Refreshed) error {
 		s.resumeAllowed(&fresh)
 	}
 	return nil
+}
+
+// takeInstructions records the instructions that a resume brings.
+func (s *step) takeInstructions(fresh *agent.InstructionsChange) {
+	s.gotInstructions = true
+	s.record(agent.Event{Type: agent.EventInstructionsChanged, Instructions: fresh})
+	s.knowInstructions(fresh.Digest)
 }

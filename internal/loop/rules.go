@@ -33,6 +33,9 @@ var rules = []rule{
 		func(s *step) bool {
 			return s.Suspensions.Open != nil && !s.outcomeDecided() && !s.hasReason()
 		}, (*step).closeSuspension},
+	{"read the agent's newest instructions after a suspension",
+		"active, an agent with `refresh_on_resume`, and a suspension has ended since they were read. No suspension is open, and no stop has come",
+		(*step).mustRefresh, (*step).refreshInstructions},
 
 	// Before calls begin: a step's result may use up a limit, and then the run ends first.
 	{"record the results of a flow's steps",
@@ -244,7 +247,7 @@ func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase
 // mayBeginTurn reports whether the next turn may begin. It does not look at limits and the
 // store.
 func (s *step) mayBeginTurn() bool {
-	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy()
+	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy() && !s.Refreshing.pending()
 }
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.
@@ -287,7 +290,7 @@ func (s *step) newExecutionDue() bool {
 // calls must wait for the next execution. needsChildEvents checks the children.
 func (s *step) mayContinueAsNew() bool {
 	switch {
-	case s.SuspensionHooks.asked(): // the new execution would miss what the hook says
+	case s.SuspensionHooks.asked(), s.Refreshing.Fetching: // the new execution would miss what comes
 		return false
 	case s.ready():
 		return true

@@ -58,6 +58,8 @@ type State struct {
 	// instructions.
 	SuspensionHooks SuspensionHooks `json:"suspension_hooks,omitzero"`
 
+	Refreshing Refreshing `json:"refreshing,omitzero"`
+
 	Parent   Parent   `json:"parent,omitzero"`
 	Children Children `json:"children,omitzero"`
 

@@ -62,6 +62,8 @@ type step struct {
 	resumed agent.Resumed
 	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.
 	endedBy string
+	// gotInstructions means that this step brings the agent's newest instructions, with a resume.
+	gotInstructions bool
 	// changedFiles says which files that a daemon watches have changed; empty if none have.
 	changedFiles string
 	// changed means that listings must be updated, since the run waits for something else.

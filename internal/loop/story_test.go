@@ -249,9 +249,11 @@ func (p *player) input(verb, rest string) Input {
 	case "terminated": // the workflow was terminated
 		return Terminated{Reason: agent.ReasonTerminated}
 	case "instructions":
-		return Refreshed{Instructions: rest}
+		return Refreshed{Instructions: rest, Policy: p.state.Refreshing.Fetching}
+	case "same-instructions":
+		return Refreshed{Policy: true, Same: true}
 	case "no-instructions":
-		return Refreshed{Err: agent.Errorf(agent.Code(rest), "no")}
+		return Refreshed{Policy: p.state.Refreshing.Fetching, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":

@@ -157,7 +157,7 @@ func (s *step) hasReason() bool { return s.End.Stopping == nil && len(s.reasons(
 // held too.
 func (s *step) canRest() bool {
 	switch {
-	case s.SuspensionHooks.busy():
+	case s.SuspensionHooks.busy(), s.Refreshing.Fetching:
 		return false
 	case s.Phase == RunContinuing || s.ready():
 		return true
@@ -221,6 +221,7 @@ func (s *step) closeSuspension() {
 	r.Suspension, r.Mode, r.Checkpoint, r.Turn = id, s.resumeMode(r), s.Turn.checkpointID(s.Session), s.Turn.N
 	s.record(agent.Event{Type: agent.EventRunResumed, Resumed: &r})
 	s.tellResume(was, r)
+	s.refreshLater()
 	s.reportResumedToParent()
 	s.changed = false
 	s.do(Publish{})

@@ -178,6 +178,10 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s: %s", e.Lesson.Kind, oneLine(e.Lesson.Text))
 	case e.Moved != nil:
 		return fmt.Sprintf(" from %d to %d: %s", e.Moved.From, e.Moved.To, e.Moved.Reason)
+	case e.Instructions != nil && e.Instructions.Error != nil:
+		return " " + string(e.Instructions.Error.Code)
+	case e.Instructions != nil && e.Instructions.By == "":
+		return fmt.Sprintf(" %q", e.Instructions.Text)
 	case e.Instructions != nil:
 		return fmt.Sprintf(" %q by %s", e.Instructions.Text, e.Instructions.By)
 	case e.Extended != "":

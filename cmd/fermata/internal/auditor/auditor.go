@@ -137,7 +137,7 @@ func (a *auditor) Event(s observe.RunEvent) error {
 	switch at := s.Event; at.Type {
 	case agent.EventRunStarted, agent.EventForked, agent.EventLimitExtended:
 		e.Outcome = string(at.Extended)
-	case agent.EventToolsChanged, agent.EventInstructionsChanged:
+	case agent.EventToolsChanged, agent.EventInstructionsChanged, agent.EventInstructionsKept:
 		setChange(&e, at)
 	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		if o := at.Outcome; o != nil {
@@ -195,7 +195,9 @@ func setChange(e *audit.Entry, at agent.Event) {
 		e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
 	}
 	if c := at.Instructions; c != nil {
-		e.What, e.By = c.Digest, c.By
+		if e.What, e.By = c.Digest, c.By; c.Error != nil {
+			e.Code = c.Error.Code
+		}
 	}
 }
 

@@ -71,6 +71,8 @@ func whatElse(e agent.Event) string {
 		return fmt.Sprintf("the runtime offers %d more tools now", len(e.ToolsChange.Tools))
 	case e.ToolsChange != nil:
 		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
+	case e.Instructions != nil && e.Instructions.Error != nil:
+		return "the run keeps its instructions: " + e.Instructions.Error.Message
 	case e.Instructions != nil:
 		return "the agent's newest instructions, " + e.Instructions.Digest[:min(12, len(e.Instructions.Digest))]
 	case e.Migrated != nil:

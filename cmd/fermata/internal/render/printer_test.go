@@ -154,6 +154,8 @@ func TestEventOfProgress(t *testing.T) {
 	require.Equal(t, "progress: 1 of 2 done: Write it", render.Event("a", agent.Event{Type: agent.EventProgressReported, Progress: report}))
 	fresh := agent.NewInstructions("Be brief.", "ana")
 	require.Equal(t, "the agent's newest instructions, 213c22ed", render.Event("a", agent.Event{Type: agent.EventInstructionsChanged, Instructions: &fresh})[:41])
+	kept := agent.InstructionsChange{Error: agent.Errorf(agent.CodeUnknownAgent, "it has other")}
+	require.Equal(t, "the run keeps its instructions: it has other", render.Event("a", agent.Event{Type: agent.EventInstructionsKept, Instructions: &kept}))
 }
 
 func TestArguments(t *testing.T) {

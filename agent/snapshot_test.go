@@ -8,7 +8,7 @@ import (
 )
 
 // A checkpoint's id has its place and its session. Another session refuses it, and a number alone
-// is refused by all (HX-28).
+// is refused by all (HX-28, HX-63).
 func TestCheckpointIDs(t *testing.T) {
 	require.Equal(t, "cp-118-9c025a", CheckpointID("invoice-118", 118), "programs keep it, so it must not change")
 	seq, err := CheckpointSeq("invoice-118", "cp-118-9c025a")

@@ -436,7 +436,7 @@ func TestFlowsByTheCatalogue(t *testing.T) {
 			text:  "ben eva ana", did: "ana 1, ben 1, eva 1",
 		},
 		// Conditions that can't be meant suspend nothing: the step has an error, which the function may
-		// handle. Else the run fails (OA-114).
+		// handle. Else the run fails (OA-114, OA-118).
 		"a wait that can't be meant": {
 			flows: one(func(w *world, c flow.Context) (string, error) {
 				if err := w.do(c, "before"); err != nil {

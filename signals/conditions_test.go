@@ -13,7 +13,7 @@ import (
 
 // Conditions are read by one reader wherever they come from, a start among them,
 // so that the same fault is told in the same way (catalogue HL-65 to HL-70,
-// HA-139, HL-120, OA-114).
+// HA-139, HL-120, OA-114, OA-118).
 func TestConditionsThatCantBeMeant(t *testing.T) {
 	for data, path := range map[string]string{
 		// HL-65: unknown keys, with their path.

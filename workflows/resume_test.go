@@ -101,4 +101,5 @@ func TestAFreshResumeKeepsASummary(t *testing.T) {
 	require.Contains(t, messages[0].Text(), "we went to a shop")
 	require.Equal(t, "it is open", messages[1].Text())
 	require.Equal(t, agent.NoteResumed, messages[2].Note)
+	require.Regexp(t, `^You were suspended at turn 2 for the reason "the shop is closed" and continue at \S+\. Somebody resumed you\. The input: "it is open"$`, messages[2].Text())
 }

@@ -110,11 +110,16 @@ func TestNamesElsewhere(t *testing.T) {
 		"node_exception":                    agent.CodeStepFailed,
 		"edge_exception":                    agent.CodeFlowFailed,
 		"reducer_error":                     agent.CodeJoinFailed,
+
+		"harness_session_id_unresolved":         agent.CodeNotFound,
+		"harness_path_classification_ambiguous": agent.CodeAmbiguous,
 	} {
 		require.Equal(t, []agent.Code{code}, here[name], name)
 	}
 	require.Equal(t, []agent.Code{agent.CodeUnknownTool, agent.CodeUnknownAgent, agent.CodeUnknownModel}, here["routing_error"])
 	require.Equal(t, []agent.Code{agent.CodeBadOutput, agent.CodeInvalidInput}, here["state_validation_error"])
+	require.Equal(t, []agent.Code{agent.CodeInvalidInput, agent.CodeStoreUnavailable}, here["harness_signal_subscription_failed"])
+	require.Equal(t, []agent.Code{agent.CodeStale, agent.CodeNotSuspended}, here["harness_signal_correlation_failed"])
 }
 
 // Every code is met by a test. Those that none meets yet are listed, and only those

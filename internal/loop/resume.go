@@ -53,7 +53,11 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	} else if !said {
 		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
 	}
-	s.resumeWith("Somebody resumed you.", message.Words())
+	cause := "Somebody resumed you."
+	if s.resumed.Cause == agent.InitiatorParent {
+		cause = "The agent above you resumed you."
+	}
+	s.resumeWith(cause, message.Words())
 	if o.FromSummary {
 		s.summarizeFirst()
 	}

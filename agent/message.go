@@ -287,6 +287,8 @@ type HoldRef struct {
 	Session string `json:"session"`
 	N       int    `json:"n"`
 	Verb    Verb   `json:"verb,omitempty"`
+	// Grace is how long calls that the hold cancels may still take; zero means 5 seconds.
+	Grace Duration `json:"grace,omitempty"`
 }
 
 // Finish says why a model stopped. The set is closed.

@@ -79,6 +79,7 @@ type (
 		Session string
 		N       int // the number of the hold
 		Verb    agent.Verb
+		Grace   agent.Duration // see [agent.HoldRef]
 	}
 	// AwaitInFlight keeps the workflow task open for up to a second until the cancelled activities
 	// return. Otherwise the run's next task could wait behind those of a whole tree that stops.

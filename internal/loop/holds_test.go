@@ -45,6 +45,18 @@ func TestAHoldMetEarly(t *testing.T) {
 	require.Nil(t, h.Unconfirmed)
 }
 
+// A call that is cancelled for a hold from above has the grace that the interrupt named, also if another
+// call of the run meets the hold before the order comes. A forged one is bounded.
+func TestAMetHoldHasItsGrace(t *testing.T) {
+	for said, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 40 * time.Second: 40 * time.Second, time.Hour: time.Minute, -time.Hour: 5 * time.Second} {
+		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"toolset":[{"name":"add"}]}`, `calls add {"a":1} | add {"a":2}`)
+		p.step(ToolReturned{Result: agent.ToolResult{Call: "t1.2", Tool: "add", Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: "s", N: 1, Verb: agent.VerbInterrupt, Grace: agent.Duration(said)}})
+		require.NoError(t, p.wrong)
+		require.Equal(t, p.now.Add(want), p.state.End.Grace.Until, said)
+		require.Equal(t, []agent.HoldRef{{Session: "s", N: 1}}, p.state.Holds.Known, "a grace is no part of a hold's name")
+	}
+}
+
 // A number of a hold that can't be is not believed, whoever tells of it: interrupts reach
 // steps and sub-agents as before.
 func TestInventedNumbersOfHolds(t *testing.T) {

@@ -111,10 +111,13 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	return s.takeHoldsAbove(o)
 }
 
+// maxGrace bounds the grace of a hold that comes from above.
+const maxGrace = agent.Duration(time.Minute)
+
 // boundedOrder returns an order within the bounds of an operator's verbs (signals/check.go): it may be
 // forged. A resume's reason is a message for the model, which has a bound of its own.
 func boundedOrder(o wire.ParentOrder) wire.ParentOrder {
-	const maxGrace, maxDeadline = agent.Duration(time.Minute), agent.Duration(time.Hour)
+	const maxDeadline = agent.Duration(time.Hour)
 	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, maxGrace), min(o.Deadline, maxDeadline)
 	if o.Verb != agent.VerbResume {
 		o.Reason = fit(o.Reason, maxReason)
@@ -242,8 +245,9 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 		s.addHold(agent.Hold{
 			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
 		}, h.N, agent.InitiatorParent)
-		s.orderChildren(s.passHolds(agent.VerbInterrupt, 0))
-		s.interruptInFlight(0)
+		grace := max(0, min(h.Grace, maxGrace)) // a broker's message may be forged
+		s.orderChildren(s.passHolds(agent.VerbInterrupt, grace))
+		s.interruptInFlight(grace)
 	}
 }
 

@@ -293,7 +293,11 @@ func effectText(e Effect) string {
 	case CancelCall:
 		return "cancel call " + e.Call
 	case Broadcast:
-		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
+		text := fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
+		if e.Grace != 0 {
+			text += ", grace " + e.Grace.String()
+		}
+		return text
 	case StartChild:
 		text := fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.ChildStart.Holds))
 		if g := e.ChildStart.Grant; g != nil && g[wire.ResourceTokens]+g[wire.ResourceCost]+g[wire.ResourceTurns]+g[wire.ResourceTime] > 4*wire.Unlimited {

@@ -45,9 +45,12 @@ func (s *step) modelReplied(in ModelReplied) {
 		s.summarize(SummaryOfOlder)
 		return
 	}
-	// Only here: a call that is repeated after a compaction must carry the note again.
-	s.Turn.dropNote()
 	m := s.message(r)
+	// Only here: a call that is repeated after a compaction must carry the note again. So must the next one
+	// if this call was interrupted before the model said anything.
+	if r.Finish != wire.FinishHeld || len(m.Parts) > 0 {
+		s.Turn.dropNote()
+	}
 	if r.Finish == wire.FinishHeld {
 		// The activity returns only the text of an interrupted reply: no provider takes half
 		// a call back (decision 0007).

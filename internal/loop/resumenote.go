@@ -35,9 +35,7 @@ const (
 // it. A grant, for example, usually comes at once.
 const noteWaitOf = time.Minute
 
-// text returns the end in one sentence or two.
-func (e SuspensionEnd) text() string { return e.Cause + e.inputText() }
-
+// inputText returns what came with the end, as a sentence; empty for nothing.
 func (e SuspensionEnd) inputText() string {
 	if e.Input == "" {
 		return ""
@@ -129,18 +127,23 @@ func (s *step) noteSuspension() {
 		if s.At.Sub(s.Suspensions.Since) < noteWaitOf {
 			return
 		}
-		ends = []SuspensionEnd{{Cause: "What you waited for has come."}}
+		ends = []SuspensionEnd{{Cause: "The wait is over."}}
 	}
 	var causes []string
 	if w.OlderEnds > 0 {
 		causes = append(causes, fmt.Sprintf("%d more came before.", w.OlderEnds))
 	}
-	last := ends[len(ends)-1]
+	last, own := ends[len(ends)-1], s.Spec.Texts[agent.TextResumeNote]
+	shown := own == "" || strings.Contains(own, "{input}") // else the agent's author leaves inputs out
 	for _, e := range ends[:len(ends)-1] {
-		causes = append(causes, e.text())
+		text := e.Cause
+		if shown {
+			text += e.inputText()
+		}
+		causes = append(causes, text)
 	}
 	causes = append(causes, last.Cause)
-	s.Turn.setNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", w.reasonText(), "time", s.now().Format(time.RFC3339),
+	s.Turn.addNote(s.Spec.Text(agent.TextResumeNote, "turn", strconv.Itoa(w.Turn), "reason", w.reasonText(), "time", s.now().Format(time.RFC3339),
 		"cause", strings.Join(causes, " "), "input", last.inputText()))
 }
 

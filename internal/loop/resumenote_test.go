@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // The note after a suspension names what ended it and what came with that, whoever or whatever it was
@@ -108,8 +110,34 @@ func TestTheNoteIsBounded(t *testing.T) {
 func TestTheNoteAfterAWaitForTheTree(t *testing.T) {
 	for wait, note := range map[string]string{
 		"30s":   "",
-		"2160h": "You were suspended at turn 1 and continue at 2026-04-01T00:00:00Z. What you waited for has come.",
+		"2160h": "You were suspended at turn 1 and continue at 2026-04-01T00:00:00Z. The wait is over.",
 	} {
 		require.Equal(t, note, noteOf(t, "begin go", `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"look"}`, "child-started s/b-1", `child-says {"session":"s/b-1","seq":7,"status":"suspended","suspension":{"id":"s-1","kind":"input_required","turn":1}}`, "sealed", "after "+wait, "child-ended s/b-1 completed found"), wait)
 	}
+}
+
+// A note that the model has not read when the run is suspended again stays, and the later one follows: after
+// an approved call that ran into a pause, and after a request that was interrupted (HL-34).
+func TestANoteThatNobodyHasRead(t *testing.T) {
+	want := `(?s)^You were suspended .* Request q-1 \(.*\n.*Somebody resumed you\.$`
+	require.Regexp(t, want, noteOf(t, "begin go", payIsAsked, asksToPay, "sealed", "after 2159h", `approve {"request":"q-1","by":"ana"}`, `pause {"by":"cy"}`, "result t1.1 ok paid", "sealed", "after 1h", `resume {"by":"cy"}`))
+
+	p := played(t, "begin go", payIsAsked, `calls ask_user {"question":"Where to?"}`, "sealed", "after 1h", `answer {"request":"q-1","text":"to Rome","by":"ana"}`, `interrupt {"by":"cy"}`)
+	p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
+	p.lines("sealed", "after 1h", `resume {"by":"cy"}`)
+	require.Regexp(t, want, p.state.Turn.Note)
+	for range 30 {
+		p.lines(`interrupt {"by":"cy"}`)
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
+		p.lines("sealed", `resume {"by":"cy"}`)
+	}
+	require.LessOrEqual(t, jsonLen(p.state.Turn.Note), maxNote)
+}
+
+// A text of the agent's own without {input} shows no input, however much ended the suspension.
+func TestATextWithoutInputShowsNone(t *testing.T) {
+	opened := `opened {"tools":["ask_user"],"toolset":[{"name":"look","read_only":true}],"texts":{"resume_note":"You go on. {cause}"}}`
+	note := noteOf(t, "begin go", opened, `calls ask_user {"question":"A?"} | ask_user {"question":"B?"}`, "sealed", `answer {"request":"q-1","text":"in the safe","by":"ana"}`, `answer {"request":"q-2","text":"blue","by":"ana"}`)
+	require.Contains(t, note, "Request q-1")
+	require.NotContains(t, note, "safe")
 }

@@ -219,9 +219,16 @@ func (t *Turn) countMade(calls []Call) {
 // resetCounts forgets all failures that could end the run.
 func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
-// setNote sets a note that goes to the model once. dropNote drops it.
+// setNote sets a note that goes to the model once, and addNote adds one behind a note that the model has
+// not read yet, if there is room. dropNote drops them.
 func (t *Turn) setNote(text string) { t.Note = fit(text, maxNote) }
 func (t *Turn) dropNote()           { t.Note = "" }
+func (t *Turn) addNote(text string) {
+	if both := t.Note + "\n" + text; t.Note != "" && jsonLen(both) <= maxNote {
+		text = both
+	}
+	t.setNote(text)
+}
 
 // correct sets the correction that follows the turn's results. dropCorrection drops one that the model has
 // not got, with its count: a run must not end for what its model was never told.

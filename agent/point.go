@@ -116,6 +116,17 @@ func (d *Definition) Checks() (all []Check) {
 	return all
 }
 
+// CheckTools returns the names of the tools that the agent's checks call; shell_run for a command.
+func (d *Definition) CheckTools() (names []string) {
+	for _, k := range d.Checks() {
+		kind, name := k.Kind(), k.ToolName()
+		if (kind == CheckByTool || kind == CheckByCommand) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // CheckCircle returns a [CodeInvalidInput] error if the checks of the named agent lead back to it, by way
 // of agents that check each other. In such a circle no answer is ever accepted. Workers call it.
 func CheckCircle(list []Definition, name string) error {

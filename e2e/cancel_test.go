@@ -240,7 +240,7 @@ func TestACancelOfATree(t *testing.T) {
 	child = s.Run(run.Session + "/ignores-1")
 	require.Equal(t, agent.StatusRunning, run.Cancel().Status)
 	require.Eventually(t, cancelling, patience, 10*time.Millisecond)
-	require.Equal(t, agent.EffectAlready, run.Cancel().Effect)
+	require.Equal(t, agent.EffectAccepted, run.Cancel().Effect)
 	require.Equal(t, agent.StatusCancelled, run.Ended().Status)
 	require.Equal(t, agent.StatusCancelled, child.Ended().Status)
 	require.Contains(t, result(child).Text, "the run ended while the call was in progress", "it did not wait for the grace")

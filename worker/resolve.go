@@ -267,6 +267,11 @@ func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) 
 			lacks = append(lacks, sourcePrefix+source)
 		}
 	}
+	for _, name := range below.Spec.CheckTools() { // the ceiling holds for them, too
+		if _, has := above.Spec.Tool(name); !has && !slices.Contains(lacks, name) {
+			lacks = append(lacks, name)
+		}
+	}
 	return lacks
 }
 

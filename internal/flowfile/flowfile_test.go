@@ -164,6 +164,10 @@ func TestNeeds(t *testing.T) {
 	require.Equal(t, "[]", r.Text, "a list that is missing has no items")
 	r, _ = play(t, `{input: {}, steps: [{name: m, map: {over: "${input.files}", steps: [{agent: reader, task: "${item}"}]}}]}`, object{"files": 7}, nil)
 	require.ErrorContains(t, r.Err, "map m: over is no list: 7")
+	for _, text := range []string{"a.txt", "", "null"} { // a text that is no JSON is no list, and not one that is missing
+		r, _ = play(t, `{input: {}, steps: [{name: m, map: {over: "${input.files}", steps: [{agent: reader, task: "${item}"}]}}]}`, object{"files": text}, nil)
+		require.ErrorContains(t, r.Err, "map m: over is no list: ")
+	}
 	fails(t, r.Err, agent.CodeBadOutput, "m")
 }
 

@@ -244,7 +244,9 @@ func (p *player) wait(c flow.Context, st *Step, s *scope) (any, error) {
 func (p *player) each(c flow.Context, name string, m *Map, s *scope) (any, error) {
 	over := s.value(m.Over)
 	if text, ok := over.(string); ok {
-		over = jsonOf(text)
+		if listed := jsonOf(text); listed != nil {
+			over = listed
+		}
 	}
 	items, ok := over.([]any)
 	if !ok && over != nil { // what is missing has no items

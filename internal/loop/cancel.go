@@ -44,7 +44,7 @@ func (s *step) cancelled(reason, by string, from canceller) error {
 	case again && s.endsCancelled() && s.Children.anyNotEnded(): // it waits for their graces
 		s.endedBy = s.End.Outcome.By
 		s.cancelChildren(true)
-		return s.already()
+		return nil
 	case s.outcomeDecided() && s.verb != agent.VerbCancel:
 		return s.refuse("the run is ending")
 	case s.outcomeDecided() || s.cancelling():

@@ -325,7 +325,7 @@ func (s *step) checkBeyond() *agent.Error {
 			case s.Parent.rulesForbid(s.checkTools(p, k)):
 				return agent.Errorf(agent.CodeDenied, "start refused: the check %s calls %s, and a rule of an agent above denies the tool or asks a person about it, which a check does not", k.Name, k.ToolName()).WithPath(string(p))
 			case !within(ceilings, k.ToolName()):
-				return agent.Errorf(agent.CodeDenied, "start refused: the check %s calls %s, which is beyond what this agent may use", k.Name, k.ToolName()).WithPath(string(p))
+				return agent.Errorf(agent.CodeDenied, "start refused: the check %s calls %s, which is beyond what this agent may use; list it in the tools of its entry, in the agent above", k.Name, k.ToolName()).WithPath(string(p))
 			}
 		}
 	}

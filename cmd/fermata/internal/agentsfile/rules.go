@@ -212,6 +212,11 @@ func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) 
 			lacks = append(lacks, t.Name)
 		}
 	}
+	for _, name := range below.CheckTools() { // the ceiling holds for them, too
+		if !slices.Contains(above.Tools, name) && !slices.Contains(lacks, name) {
+			lacks = append(lacks, name)
+		}
+	}
 	return lacks
 }
 

@@ -125,6 +125,9 @@ func TestFaultsOfRules(t *testing.T) {
 		{"tools that are not handed on", "    tools: [fs_read]\n    agents:\n      - agent: b\n      - agent: c\n  b: {model: \"script:script.yaml\", tools: [fs_read, ask_user, shell_run]}\n  c: {model: \"script:script.yaml\", tools: [fs_read]}\n", []string{
 			`fermata.yaml:6: agents.a.agents[0]: b has tools that a lacks (shell_run); list in the entry's tools which of them it may use, "*" for all`,
 		}},
+		{"tools of checks that are not handed on", "    tools: [fs_read]\n    agents: [{agent: b}]\n  b: {model: \"script:script.yaml\", hooks: {before_resume: {checks: [{name: gate, command: \"true\"}]}}, verify: {checks: [{name: look, tool: fs_read, arguments: {path: a.txt}}]}}\n", []string{
+			`fermata.yaml:5: agents.a.agents[0]: b has tools that a lacks (shell_run); list in the entry's tools which of them it may use, "*" for all`,
+		}},
 		{"client tools that are not handed on", "    tools: [fs_read]\n    client_tools: [{name: pay}]\n    agents: [{agent: b}]\n  b: {model: \"script:script.yaml\", client_tools: [{name: pay}, {name: sign}]}\n", []string{
 			`fermata.yaml:6: agents.a.agents[0]: b has tools that a lacks (sign); list in the entry's tools which of them it may use, "*" for all`,
 		}},

@@ -20,6 +20,9 @@ func failedWith(ctx context.Context, err error, in ToolInput, r agent.ToolResult
 	if errors.As(err, &e) && e.Code.Known() {
 		r.Code = e.Code
 	}
+	if r.Status == agent.CallRejected { // the tool refuses; another code would look like a refusal of the run
+		r.Code = agent.CodeDenied
+	}
 	return r
 }
 

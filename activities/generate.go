@@ -65,7 +65,7 @@ func (d *Activities) generateStep(ctx context.Context, in ToolInput) (ToolOutput
 		return ToolOutput{}, fault // the next attempt reads the charges from the heartbeat
 	default:
 		out.ToolResult = failedWith(ctx, err, in, out.ToolResult)
-		if out.Code == agent.CodeUnknownModel { // nothing was asked
+		if errors.As(err, new(unlistedModel)) { // nothing was asked
 			out.Status = agent.CallRejected
 		}
 	}
@@ -80,6 +80,13 @@ func (d *Activities) generateStep(ctx context.Context, in ToolInput) (ToolOutput
 	out.Text, out.Size = bound(out.Text)
 	return out, nil
 }
+
+// unlistedModel is the error of a prompt for a model that the flow may not call. A model could return an
+// error with the same code.
+type unlistedModel struct{ err *agent.Error }
+
+func (e unlistedModel) Error() string { return e.err.Error() }
+func (e unlistedModel) Unwrap() error { return e.err }
 
 // promptReply asks the model for a reply to the step's prompt.
 func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Prompt, t *charges) (wire.Reply, error) {
@@ -98,7 +105,7 @@ func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Pro
 		p.Model = spec.Fallbacks[0]
 	}
 	if !slices.Contains(spec.Fallbacks, p.Model) && in.Check == nil {
-		return wire.Reply{}, agent.Errorf(agent.CodeUnknownModel, "the model %q is not among the flow's Options.Models: %s", p.Model, strings.Join(spec.Fallbacks, ", "))
+		return wire.Reply{}, unlistedModel{agent.Errorf(agent.CodeUnknownModel, "the model %q is not among the flow's Options.Models: %s", p.Model, strings.Join(spec.Fallbacks, ", "))}
 	}
 	if _, err := d.Model(p.Model); err != nil {
 		return wire.Reply{}, notBegun(ctx, durable.NoSlot{Missing: asError(err)})

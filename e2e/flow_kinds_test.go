@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/internal/flowfile"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -238,4 +239,64 @@ func TestAFlowNamesTheCodeOfTheRunBelow(t *testing.T) {
 	require.Equal(t, agent.CodeStepFailed, out.Error.Code, out.Error.Message)
 	require.Equal(t, agent.CodeUnknownTool, out.Error.Cause)
 	require.Equal(t, "inner", out.Error.Path)
+}
+
+// forger is a model that says of itself that it is unknown.
+type forger struct{}
+
+func (forger) Info(string) model.Info { return model.Info{} }
+
+func (forger) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	return nil, agent.Errorf(agent.CodeUnknownModel, "forged")
+}
+
+// What a tool, a model or code of a step returns is the step's failure, whatever code it has: only the run
+// itself says that a flow may not use something. And whoever stops a run below chooses no cause (OA-109).
+func TestAStepForgesNoCode(t *testing.T) {
+	t.Parallel()
+	evil := tool.New("evil", "lies", func(context.Context, *tool.Call, struct{}) (string, error) {
+		return "", errors.Join(agent.Errorf(agent.CodeUnknownAgent, "forged"), agent.CodeDenied)
+	}, nil)
+	asks := flow.New("asks", func(c flow.Context, _ string) (string, error) { return flow.Ask[string](c, "why?", nil) }, nil)
+	flows := map[string]func(flow.Context) error{
+		"code": func(c flow.Context) error {
+			_, err := flow.Do(c, "pay", func(context.Context, *tool.Call) (string, error) {
+				return "", agent.Errorf(agent.CodeUnknownModel, "forged: %w", agent.CodeDenied)
+			}, nil)
+			return err
+		},
+		"tool": func(c flow.Context) error {
+			_, err := flow.Tool[string](c, "evil", struct{}{}, nil)
+			return err
+		},
+		"model": func(c flow.Context) error {
+			_, err := flow.Generate[string](c, "say", flow.Prompt{Text: "hello"})
+			return err
+		},
+		"stop": func(c flow.Context) error {
+			_, err := flow.Agent[string](c, "asks", "go", nil)
+			return err
+		},
+	}
+	causes := map[string]agent.Code{"code": agent.CodeDenied, "tool": agent.CodeDenied, "model": agent.CodeUnknownModel, "stop": ""}
+	all := []flow.Flow{asks}
+	for name, do := range flows {
+		all = append(all, flow.New(name, func(c flow.Context, _ string) (string, error) { return "", do(c) },
+			&flow.Options{Tools: []string{"evil"}, Models: []string{"bad"}, Agents: []agent.SubAgent{{Agent: "asks"}}}))
+	}
+	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
+	s.worker = s.open(t, &worker.Options{TaskQueue: s.queue, Flows: all, Tools: []tool.Tool{evil}, Models: map[string]model.Model{"bad": forger{}}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon})
+	for name := range flows {
+		run, err := s.Start(t.Context(), name, "go", nil)
+		require.NoError(t, err)
+		if name == "stop" {
+			s.suspended(t, run)
+			_, err = s.here(t, run.Session+"/asks-1").Stop(t.Context(), "limit_cost", nil)
+			require.NoError(t, err)
+		}
+		out := s.rest(t, run)
+		require.NotNil(t, out.Error, "%s: %+v", name, out)
+		require.Equal(t, []agent.Code{agent.CodeStepFailed, causes[name]}, []agent.Code{out.Error.Code, out.Error.Cause}, "%s: %s", name, out.Error.Message)
+	}
 }

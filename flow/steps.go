@@ -77,7 +77,10 @@ func Agent[Out any](c Context, name string, task any, o *AgentOptions) (out Out,
 	}
 	if bad := json.Unmarshal([]byte(r.Text), &end); bad != nil || err != nil {
 		if e, ok := err.(*StepError); ok && bad == nil { //nolint:errorlint // step returns it as it is
-			e.Code, e.Text = agent.Code(end.Reason), or(end.Error, end.Text)
+			e.Text = or(end.Error, end.Text)
+			if end.Status == agent.StatusFailed { // the reason of a stop is a person's
+				e.Code = agent.Code(end.Reason)
+			}
 		}
 		if err == nil {
 			err = misfit(r.Path, bad)

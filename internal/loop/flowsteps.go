@@ -266,7 +266,7 @@ func (s *step) recordSteps() {
 // if it returned something.
 func (s *step) cutOff(i int, r agent.ToolResult) agent.ToolResult {
 	c := s.Calls.List[i]
-	if !s.isFlow() && !s.Checks.has(c.ID) || s.End.Stopping != nil || c.Dropped || r.Status == agent.CallSkipped || r.Status == agent.CallRejected || r.Status == agent.CallOK && !r.Partial {
+	if !s.isFlow() && (!s.Checks.has(c.ID) || s.End.Stopping != nil) || c.Dropped || r.Status == agent.CallSkipped || r.Status == agent.CallRejected || r.Status == agent.CallOK && !r.Partial {
 		return r
 	}
 	r.Status = agent.CallUnknown

@@ -119,7 +119,11 @@ func (s *step) receive(in Input) error {
 	case TimerFired:
 		return s.timerFired()
 	case Cancel:
-		return s.cancelled(agent.ReasonRequested, "", byCaller)
+		from := byCaller
+		if s.Parent.Start != nil { // it may come with the parent's own cancel, as when a whole tree is cancelled
+			from = byParent
+		}
+		return s.cancelled(agent.ReasonRequested, "", from)
 	case Terminated:
 		return s.terminated(in)
 	case Continued:

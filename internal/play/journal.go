@@ -41,6 +41,7 @@ type Journal struct {
 type made struct {
 	agent.ToolCall
 	run string
+	may bool // the run had the tool when the call was asked for
 }
 
 // fileID names the bytes of a file. A fork has files of another session.
@@ -158,7 +159,7 @@ func (j *Journal) message(e agent.Event) {
 		}
 	case agent.RoleAssistant:
 		for _, c := range m.ToolCalls() {
-			m := made{c, j.run}
+			m := made{ToolCall: c, run: j.run, may: j.has(c.Tool)}
 			if first := j.firstRun(c); first != "" {
 				m.run = first
 			}
@@ -193,23 +194,29 @@ func (j *Journal) result(r agent.ToolResult, at time.Time) {
 	if r.Status == agent.CallSkipped || r.Dropped && r.Status != agent.CallOK && unclear == nil {
 		return
 	}
-	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Code: j.codeOf(r, c.Tool), Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
+	j.Results = append(j.Results, Result{Path: c.ProviderID, Tool: c.Tool, Status: r.Status, Text: r.Text, Size: r.Size, Code: codeOf(r, c), Files: j.show(r.Files), LeftFiles: r.LeftFiles, At: at, Arguments: c.Arguments, Said: j.said, unclear: unclear})
 	j.said = nil
 }
 
 // codeOf returns the code of a result. The run rejects a call of what it may not use, and the log has only
 // its words for it.
-func (j *Journal) codeOf(r agent.ToolResult, name string) agent.Code {
-	if r.Code != "" || r.Status != agent.CallRejected || j.now == nil {
+func codeOf(r agent.ToolResult, c made) agent.Code {
+	if r.Code != "" || r.Status != agent.CallRejected || c.may {
 		return r.Code
 	}
-	if _, has := j.now.Tool(name); has {
-		return ""
-	}
-	if strings.HasPrefix(name, agent.SubAgentPrefix) {
+	if strings.HasPrefix(c.Tool, agent.SubAgentPrefix) {
 		return agent.CodeUnknownAgent
 	}
 	return agent.CodeUnknownTool
+}
+
+// has reports whether the run has a tool now; true if nobody knows.
+func (j *Journal) has(name string) bool {
+	if j.now == nil {
+		return true
+	}
+	_, has := j.now.Tool(name)
+	return has
 }
 
 // show returns the files of parts, and lets the function pass them on.

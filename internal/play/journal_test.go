@@ -24,9 +24,11 @@ func TestTheCodeOfARejectedCall(t *testing.T) {
 	j.Read([]agent.Event{{ToolsChange: &agent.ToolsChange{Source: "shop", Tools: []agent.ToolSpec{{Name: "shop__sing"}}}}})
 	j.Read(call("4", "shop__sing"))
 	j.Read(call("5", "shop__buy"))
+	sings := call("6", "shop__sing")
+	j.Read([]agent.Event{sings[0], {ToolsChange: &agent.ToolsChange{Source: "shop"}}, sings[1]}) // the source drops the tool while a person is asked
 	var codes []agent.Code
 	for _, r := range j.Take() {
 		codes = append(codes, r.Code)
 	}
-	require.Equal(t, []agent.Code{"", agent.CodeUnknownTool, agent.CodeUnknownAgent, "", agent.CodeUnknownTool}, codes)
+	require.Equal(t, []agent.Code{"", agent.CodeUnknownTool, agent.CodeUnknownAgent, "", agent.CodeUnknownTool, ""}, codes)
 }

@@ -127,10 +127,8 @@ func helper(conditions string, early bool) modelFunc {
 			return saysText(fmt.Sprintf("the clerk said it %d times", strings.Count(strings.Join(all, ""), "heard: true")))
 		case len(r.Messages) == 3:
 			return callsTool("subagent_resume", `{"child":"`+clerk+`","input":"the bank is closed"}`)
-		case len(r.Messages)%4 == 1: // two forms of one call, or the clerk's slow report would look like a loop
-			return callsTool("subagent_wait", `{}`)
 		}
-		return callsTool("subagent_wait", `{"children":["`+clerk+`"]}`)
+		return callsTool("subagent_wait", `{}`)
 	}
 }
 

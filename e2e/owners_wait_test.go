@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,14 +87,22 @@ func TestAWaitEndsWhenTheChildRefusesToGoOn(t *testing.T) {
 	}, nil)
 	s.worker = s.staff(t, m, []tool.Tool{hold}, agent.Definition{Name: "tester", Tools: []string{"hold_clerk"}, OnChildSuspend: agent.ChildSuspendReturn, Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}}}, agent.Definition{Name: "clerk", Tools: []string{agent.AwaitResumptionTool}})
 	run := s.begin(t, "go", nil)
-	require.Contains(t, <-shown, "was told to resume")
-	require.Contains(t, <-shown, `"suspended"`)
+	next := func() string {
+		select {
+		case text := <-shown:
+			return text
+		case <-time.After(patience):
+			return "the wait has not returned"
+		}
+	}
+	require.Contains(t, next(), "was told to resume")
+	require.Contains(t, next(), `"suspended"`)
 	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
 	for range 2 { // the hold, and the park
 		_, err := s.here(t, run.Session+"/clerk-1").Resume(t.Context(), &client.ResumeOptions{By: "ana"})
 		require.NoError(t, err)
 	}
-	require.Contains(t, <-shown, `"completed"`)
+	require.Contains(t, next(), `"completed"`)
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)

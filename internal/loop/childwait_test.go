@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,13 +173,20 @@ func TestAWaitsResultIsWholeJSON(t *testing.T) {
 			for i := range n {
 				p.lines(fmt.Sprintf("child-ended s/b-%d completed %s", i+1, strings.Repeat("paid ", 400)))
 			}
-			for _, tool := range []string{waitTool, listTool} {
-				p.lines("calls " + tool + " {}")
+			// Each may be as long as the results of a turn allow.
+			calls := slices.Repeat([]string{waitTool + " {}", listTool + " {}"}, maxCalls/2)
+			for _, line := range []string{strings.Join(calls[:2], " | "), strings.Join(calls, " | ")} {
+				p.lines("calls " + line)
 				m := p.state.Log.Tail[len(p.state.Log.Tail)-3].Message
 				require.NotNil(t, m)
-				var read []childAnswer
-				require.NoError(t, json.Unmarshal([]byte(m.Parts[0].Result.Text), &read), m.Parts[0].Result.Text)
-				require.NotEmpty(t, read[0].Child)
+				for _, part := range m.Parts {
+					var read []childAnswer
+					require.NoError(t, json.Unmarshal([]byte(part.Result.Text), &read), part.Result.Text)
+					require.NotEmpty(t, read[0].Child)
+					if last := read[len(read)-1]; last.Child == "" {
+						require.Contains(t, last.Note, "more agents are not shown")
+					}
+				}
 			}
 		})
 	}

@@ -39,9 +39,34 @@ func TestAReleasedCallsResultIsWhole(t *testing.T) {
 			r := p.state.Calls.List[0].Result
 			require.True(t, json.Valid([]byte(r.Text)), "%d bytes of %d: %s", len(r.Text), r.Size, r.Text)
 			require.Contains(t, r.Text, releaseNote)
+			require.Contains(t, r.Text, "In this run, use subagent_resume", "the session's next run has no such tool")
 			require.Contains(t, r.Text, `"q-8"`)
 		})
 	}
+}
+
+// It is JSON also where many calls of one turn share what their results may have.
+func TestTheResultsOfManyReleasedCallsAreWhole(t *testing.T) {
+	text := strings.Repeat("口座は? ", 40)
+	p := played(t, "begin go", `opened {"agents":[{"agent":"b"}]}`)
+	var calls []string
+	for i := range maxCalls {
+		calls = append(calls, fmt.Sprintf(`subagent__b {"task":"%d"}`, i))
+	}
+	p.lines("calls " + strings.Join(calls, " | "))
+	for i := range maxCalls {
+		p.lines(fmt.Sprintf("child-started s/b-%d", i+1))
+	}
+	var requests []string
+	for i := range 8 {
+		requests = append(requests, fmt.Sprintf(`{"id":"q-%d","type":"question","text":"%s","approvers":["%s","%s","%s"]}`, i+1, text, text, text, text))
+	}
+	p.lines(`child-says {"session":"s/b-1","seq":10,"status":"suspended","suspension":{"id":"s-1","kind":"input_required","owner":"operator","open":8,"reason":"` + text + `","requests":[` + strings.Join(requests, ",") + `],"owner_failed":{"suspension":"s-1","owner":"operator","code":"expired","reason":"nobody"}}}`)
+	r := p.state.Calls.List[0].Result
+	require.NotNil(t, r)
+	require.True(t, json.Valid([]byte(r.Text)), "%d bytes of %d: %s", len(r.Text), r.Size, r.Text)
+	require.Contains(t, r.Text, releaseNote)
+	require.Contains(t, r.Text, "owner_failed")
 }
 
 // What a report says of its owner has to be about the suspension that it reports, and such as a sub-agent says.
@@ -114,6 +139,27 @@ func TestARefusedOrderIsReported(t *testing.T) {
 			p.lines(parentGoesOn)
 			require.Contains(t, p.out.String()[before:], "report to s: suspended")
 			require.Greater(t, p.state.Log.Seq, seq, "the report would be stale")
+		})
+	}
+}
+
+// Only the veto of a hook before a resume says that the owner declines for good. Elsewhere that is ignored.
+func TestOnlyAVetoOfAResumeDeclinesForGood(t *testing.T) {
+	const before, resume = `"before_suspension":{"checks":[{"name":"asked","tool":"may_go"}]}`, `"before_resume":{"checks":[{"name":"gate","tool":"may_go"}]}`
+	park := `calls await_resumption {"reason":"x","conditions":{}}`
+	for name, lines := range map[string][]string{
+		"a veto of a suspension":    {`opened {"tools":["await_resumption"],"hooks":{` + before + `}}`, park, `judged t1.check1 {} {"verdict":"veto","to_parent":true}`},
+		"a resume that is accepted": {`opened {"tools":["await_resumption"],"hooks":{` + resume + `}}`, park, "sealed", `resume @r-1 {"by":"ana"}`, `judged t1.check1 {} {"verdict":"accept","to_parent":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := played(t, append([]string{beginBelow}, lines...)...)
+			for _, e := range p.state.Log.Tail {
+				require.Nil(t, e.OwnerFailed)
+				if e.Check != nil && e.Check.Verdict != nil {
+					require.False(t, e.Check.Verdict.ToParent)
+				}
+			}
+			require.Equal(t, TurnAsking, p.state.Turn.Phase, p.out.String())
 		})
 	}
 }

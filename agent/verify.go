@@ -205,6 +205,9 @@ type Verdict struct {
 	// Skip are names of later checks that need not look this time: those that [Check.MaySkip] allows.
 	// Only a tool that accepts says so.
 	Skip []string `json:"skip,omitempty"`
+	// ToParent, with the veto of a hook before a resume, says that the owner declines for good: the model of
+	// the run's parent may resume the run, and no hook is asked about that. Elsewhere it is ignored.
+	ToParent bool `json:"to_parent,omitempty"`
 	// Text replaces what a hook was asked about: the reason of a suspension, the message of a resume.
 	// Empty leaves it as it is. Other checks have none.
 	Text string `json:"text,omitempty"`

@@ -127,16 +127,14 @@ func helper(conditions string, early bool) modelFunc {
 			return saysText(fmt.Sprintf("the clerk said it %d times", strings.Count(strings.Join(all, ""), "heard: true")))
 		case len(r.Messages) == 3:
 			return callsTool("subagent_resume", `{"child":"`+clerk+`","input":"the bank is closed"}`)
-		case len(r.Messages)%4 == 1: // two forms of one call, or the clerk's slow report would look like a loop
-			return callsTool("subagent_wait", `{}`)
 		}
-		return callsTool("subagent_wait", `{"children":["`+clerk+`"]}`)
+		return callsTool("subagent_wait", `{}`)
 	}
 }
 
 // The owner of a suspension fails, and the parent waits for the child in the foreground: nobody sends the
 // event, and the time is over in which a person may resume the child; or a hook panics, which refuses a
-// person's resume. The parent's call returns with the status suspended, and its model resumes the
+// person's resume; or the hook declines for good, after a veto about one person only. The parent's call returns with the status suspended, and its model resumes the
 // child, whose answer comes once (HL-99). With on_child_suspend: return, nothing has to fail.
 func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
 	t.Parallel()
@@ -144,6 +142,7 @@ func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
 		conditions string
 		clerk      agent.Definition
 		action     agent.ChildSuspendAction
+		says       func(agent.SuspensionHook) (agent.Verdict, error) // nil panics
 		meanwhile  func(*testing.T, *stage, *client.Run)
 		failed     *agent.OwnerFailure
 	}{
@@ -160,13 +159,35 @@ func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
 			},
 			failed: &agent.OwnerFailure{Owner: agent.OwnerOperator, Code: agent.CodeDenied, Reason: "the hook gate did not allow a resume: The check could not be made: the tool panicked: the gate is broken"},
 		},
+		"a hook that declines for good": {
+			conditions: `{}`, clerk: agent.Definition{Hooks: agent.Hooks{BeforeResume: oneHook("gate")}},
+			says: func(h agent.SuspensionHook) (agent.Verdict, error) {
+				v := agent.Verdict{Decision: agent.DecisionVeto, Reasoning: "only ana may"}
+				if h.Resume.By == "ana" {
+					v.ToParent, v.Reasoning = true, "the bank is closed for good"
+				}
+				return v, nil
+			},
+			meanwhile: func(t *testing.T, s *stage, run *client.Run) {
+				for _, by := range []string{"mallory", "ana"} {
+					require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
+					_, err := s.here(t, run.Session+"/clerk-1").Resume(t.Context(), &client.ResumeOptions{By: by})
+					require.ErrorIs(t, err, agent.CodeDenied)
+				}
+			},
+			failed: &agent.OwnerFailure{Owner: agent.OwnerOperator, Code: agent.CodeDenied, Reason: "the hook gate did not allow a resume: the bank is closed for good"},
+		},
 		"on_child_suspend": {conditions: `{"event":{"topic":"bank.confirmed"}}`, action: agent.ChildSuspendReturn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := on(t, shared(t))
 			t.Cleanup(func() { s.replay(t) })
-			gate := hook("gate", func(agent.SuspensionHook) (agent.Verdict, error) { panic("the gate is broken") })
+			says := c.says
+			if says == nil {
+				says = func(agent.SuspensionHook) (agent.Verdict, error) { panic("the gate is broken") }
+			}
+			gate := hook("gate", says)
 			lead := agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}}, OnChildSuspend: c.action}
 			c.clerk.Name, c.clerk.Tools = "clerk", []string{agent.AwaitResumptionTool}
 			work := func() { s.worker = s.staff(t, helper(c.conditions, c.action != ""), []tool.Tool{gate}, lead, c.clerk) }
@@ -194,7 +215,7 @@ func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
 			c.failed.Suspension = "s-1"
 			require.Equal(t, c.failed, s.ownerFailed(t, clerk))
 			require.Equal(t, agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorTriggered, Mode: agent.ResumedContinue}, s.resumed(t, run.Session))
-			if c.meanwhile != nil {
+			if c.meanwhile != nil && c.says == nil {
 				s.keep(t, "released-lead", run.Session, run.ID)
 				s.keep(t, "released-clerk", clerk, s.here(t, clerk).ID)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/memory"
 	"github.com/fermata-agents/fermata/internal/observers"
 	"github.com/fermata-agents/fermata/internal/play"
@@ -99,7 +100,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 			faults = append(faults, t.Err())
 		case twice:
 			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "tool %q is there twice", name).WithPath("tools"))
-		case slices.Contains(ownNames, name) || strings.HasPrefix(name, agent.SubAgentPrefix):
+		case slices.Contains(ownNames, name) || strings.HasPrefix(name, agent.SubAgentPrefix) || loop.IsLifecycleTool(name):
 			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "tool %q: the name is the runtime's own", name).WithPath("tools"))
 		}
 		d.Tools[name] = t
@@ -283,6 +284,9 @@ func checkSchemas(def agent.Definition) (faults []error) {
 		}
 	}
 	for i, t := range def.ClientTools {
+		if len(def.Agents) > 0 && loop.IsLifecycleTool(t.Name) {
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: client_tools[%d]: the name %q is the runtime's own, for an agent with sub-agents; choose another", def.Name, i, t.Name).WithPath("client_tools"))
+		}
 		if _, err := signals.Matches(t.Input, nil); err != nil {
 			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: client_tools[%d].input is not a JSON Schema: %w", def.Name, i, err).WithPath("client_tools"))
 		}

@@ -32,19 +32,21 @@ func TestAllFaultsAtOnce(t *testing.T) {
 			{Name: "c", Model: "script", Limits: agent.Limits{CostUSD: agent.Dollar}},
 			{Name: "d", Model: "script"}, {Name: "d", Model: "script"},
 			{Name: "e", Model: "script", Profile: "poet"},
+			{Name: "f", Model: "script", ClientTools: []agent.ToolSpec{{Name: "subagent_wait"}}, Agents: []agent.SubAgent{{Agent: "g"}}},
+			{Name: "g", Model: "script", ClientTools: []agent.ToolSpec{{Name: "subagent_wait"}}},
 		},
-		Tools:  []tool.Tool{echo("twice"), echo("twice"), echo("no good"), echo("finish")},
+		Tools:  []tool.Tool{echo("twice"), echo("twice"), echo("no good"), echo("finish"), echo("subagent_list")},
 		Models: map[string]model.Model{"script": testsuite.NewScript()},
 	})
 	require.Error(t, err)
 	for _, says := range []string{
 		"worker.Options.Store is missing", `agent a: model "nowhere/m" is not in this worker's build; it has script`, `tool "missing" is not known`,
 		`there is no MCP server "gone"`, `agent "Bad Name"`, "limits.turns: -1", "the price of script is not known", `agent "d" is there twice`,
-		"profile must be one of tool_using, researcher, verifier, completer", `tool "twice" is there twice`, `tool "no good"`, "the name is the runtime's own",
+		"profile must be one of tool_using, researcher, verifier, completer", `tool "twice" is there twice`, `tool "no good"`, `tool "finish": the name is the runtime's own`, `tool "subagent_list": the name is the runtime's own`, `agent f: client_tools[0]: the name "subagent_wait" is the runtime's own`,
 	} {
 		require.Contains(t, err.Error(), says)
 	}
-	require.Equal(t, 12, len(strings.Split(err.Error(), "\n")), err.Error())
+	require.Equal(t, 14, len(strings.Split(err.Error(), "\n")), err.Error())
 	_, err = worker.New(nil, nil)
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.ErrorIs(t, err, agent.CodeInvalidInput)

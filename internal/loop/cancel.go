@@ -31,6 +31,15 @@ const (
 	byCaller
 )
 
+// cancellerByTemporal is who cancels a run by Temporal's own cancellation. That of a child may come beside
+// its parent's cancel, as when somebody cancels a whole tree.
+func (s *State) cancellerByTemporal() canceller {
+	if s.Parent.Start != nil {
+		return byParent
+	}
+	return byCaller
+}
+
 // cancelled cancels the run, in any phase. A run whose outcome is decided keeps it. by is who
 // cancels it; empty if nobody said. A caller's second cancel ends the grace of the first one, in the
 // whole tree. The reason and by of the first one stay.

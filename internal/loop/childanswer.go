@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/amount"
@@ -21,9 +22,11 @@ func (s *step) childEnded(in ChildEnded) error {
 
 func (s *step) childGone(i int, o *agent.Outcome, files ...agent.Part) {
 	c := s.Children.List[i]
+	answers := false // whether a call shows the end
 	// A background child that has started has answered its call in childStarted already: only a
 	// failed start answers it here.
 	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
+		answers = true
 		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o, files, s.isFlow()), outcomeSize(o))
 	}
 	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
@@ -31,6 +34,9 @@ func (s *step) childGone(i int, o *agent.Outcome, files ...agent.Part) {
 	s.closeAccount(c, o)
 	s.Artifacts.addChild(c.Session, o)
 	s.Children.ended(i, s.keptOutcome(c, o, files), s.now())
+	if answers && s.waitsForNews() {
+		s.Children.shown(i, s.Turn.N)
+	}
 	s.recordChild(agent.EventChildEnded, i, o.Reason)
 	s.answerWaits()
 	s.Children.trim() // after answerWaits, which reads the texts that trim drops
@@ -110,24 +116,46 @@ func saysMore(o *agent.Outcome) bool {
 // answer returns what the model sees of a child's present state.
 func (c Child) answer() childAnswer {
 	if c.Outcome == nil {
-		return childAnswer{Child: c.Session, Status: c.Status, Suspension: c.Suspension}
+		return childAnswer{Child: c.Session, Status: c.Status, Suspension: forModel(c.Suspension)}
 	}
 	e := childAnswerOf(c.Outcome)
 	e.Child = c.Session
 	return e
 }
 
+// forModel returns a child's suspension without what a tool asks: that is the tool's and a person's alone.
+func forModel(w *agent.SuspensionSummary) *agent.SuspensionSummary {
+	if w == nil {
+		return nil
+	}
+	less := *w
+	if less.Cause == causeToolAsks {
+		less.Reason = ""
+	}
+	less.Requests = slices.Clone(w.Requests)
+	for i, r := range less.Requests {
+		if r.Type == agent.RequestQuestion && r.Tool != "" && r.Tool != agent.WaitForUserTool { // a model's question has no tool
+			less.Requests[i].Text = ""
+		}
+	}
+	return &less
+}
+
 // keptOutcome returns what a run keeps of a child's outcome. It keeps the handoff only during a stop,
 // because the run's own handoff is made from it. A call that waits for the child shows the child's
 // files; those of a child in the background are kept until a call of subagent_wait shows them.
 func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent.Outcome {
-	kept := shortOutcome(o)
+	most := maxChildText
+	if c.Released && s.waitsForNews() { // in the foreground it would have been shown whole
+		most = maxReleasedText
+	}
+	kept := outcomeWithin(o, most)
 	if kept.Files = nil; c.Call == "" {
 		kept.Files = filesIn(files)
 	}
 	if kept.Handoff != nil && s.End.Stopping == nil {
 		if saysMore(o) {
-			kept.Text = fit(kept.Handoff.Summary, maxChildText)
+			kept.Text = keptText(kept.Handoff.Summary, most)
 		}
 		kept.Handoff = nil
 	}
@@ -151,17 +179,37 @@ func FetchedOutcome(o *agent.Outcome) *agent.Outcome {
 }
 
 // shortOutcome returns an outcome as a parent keeps it: with short texts. It does not change o.
-func shortOutcome(o *agent.Outcome) *agent.Outcome {
+func shortOutcome(o *agent.Outcome) *agent.Outcome { return outcomeWithin(o, maxChildText) }
+
+// shorterOutcome returns a kept outcome with short texts. It does not change o.
+func shorterOutcome(o *agent.Outcome) *agent.Outcome {
+	b := *o
+	if b.Text = fit(b.Text, maxChildText); rawJSONLen(b.Output) > maxChildText {
+		b.Output = nil
+	}
+	return &b
+}
+
+// outcomeWithin returns a bounded outcome with a text and an output of at most so many bytes of JSON each.
+func outcomeWithin(o *agent.Outcome, most int) *agent.Outcome {
 	b := boundedOutcome(o)
-	b.Text = fit(b.Text, maxChildText)
+	b.Text = keptText(b.Text, most)
 	if b.Workspace = shortWorkspace(b.Workspace); b.Workspace != nil {
 		b.Workspace.Paths, b.Workspace.PathsLeft = nil, b.Workspace.PathsLeft+len(b.Workspace.Paths)
 	}
 	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
-	if rawJSONLen(b.Output) > maxChildText {
+	if rawJSONLen(b.Output) > most {
 		b.Output = nil
 	}
 	return b
+}
+
+// keptText returns a text as a parent keeps it. A long one says that it is cut.
+func keptText(text string, most int) string {
+	if most <= maxChildText {
+		return fit(text, most)
+	}
+	return fit(excerpt.Of(text, most, len(text)), most)
 }
 
 // boundedOutcome returns a copy of an outcome with short names and bounded numbers, and without what

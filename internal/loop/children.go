@@ -28,6 +28,11 @@ type Child struct {
 	// Released means that a call waited for the child until it was suspended (safetynet.go). The child
 	// is in the background since, but the server still cancels it when this execution closes.
 	Released bool `json:"released,omitempty"`
+	// ShownAt is the turn in which the model was shown how the child stands; zero if that has changed since.
+	ShownAt int `json:"shown_at,omitempty"`
+	// Ordered means that a child that rests was ordered to go on or to end, and has not reported since. It
+	// counts as working: it reports also if it refuses the order.
+	Ordered bool `json:"ordered,omitempty"`
 	// StartedBy is the call that started the child.
 	StartedBy string `json:"started_by"`
 	// Started means that the child is known to have started, so that it can get orders.
@@ -56,6 +61,8 @@ const (
 	maxEnded = 256
 	// maxChildText bounds, in bytes, what a run keeps of a child's answer.
 	maxChildText = 2 << 10
+	// maxReleasedText is maxChildText of a released child, until a wait has shown its answer.
+	maxReleasedText = 64 << 10
 	// maxSession bounds a child's session in bytes, because it is a workflow id.
 	maxSession = 255
 )
@@ -118,7 +125,30 @@ func (c Children) starting() bool {
 }
 
 // isWorking reports whether a child has neither ended nor is suspended, as far as reports say.
-func (c Child) isWorking() bool { return c.notEnded() && c.Status != agent.StatusSuspended }
+func (c Child) isWorking() bool {
+	return c.notEnded() && (c.Ordered || c.Status != agent.StatusSuspended)
+}
+
+// isUnread reports whether the model has not read how the child stands before this turn.
+func (c Child) isUnread(turn int) bool { return c.ShownAt == 0 || c.ShownAt == turn }
+
+// shown records that the model is shown how a child stands. Its answer need not be kept whole any more.
+func (c *Children) shown(i, turn int) {
+	one := &c.List[i]
+	*one = one.short()
+	one.ShownAt = turn
+}
+
+// short returns a child whose answer is not kept whole.
+func (c Child) short() Child {
+	if c.Outcome != nil && c.Released {
+		c.Outcome = shorterOutcome(c.Outcome)
+	}
+	return c
+}
+
+// ordered records that a child got an order to go on or to end. One that works does so anyway.
+func (c *Children) ordered(i int) { c.List[i].Ordered = c.List[i].Status == agent.StatusSuspended }
 
 // awaitsGrant reports whether a child is suspended for a grant only: this run or an ancestor will
 // let it continue.
@@ -162,10 +192,11 @@ func (c Children) counts() (n agent.ChildCounts) {
 // trim drops what exceeds the children's share of the state (childShare). It has one pass for each
 // kind of data, each with the oldest child first:
 //
-//  1. texts of ended children
-//  2. ended children
-//  3. requests and texts of suspensions
-//  4. tasks
+//  1. texts of released children that are kept whole
+//  2. texts of ended children
+//  3. ended children
+//  4. requests and texts of suspensions
+//  5. tasks
 //
 // What then remains of maxWorking children fits. An outcome with a handoff is never cut: the run's
 // own handoff is made from it.
@@ -178,6 +209,11 @@ func (c *Children) trim() {
 		size -= c.List[i].jsonLen()
 		change(&c.List[i])
 		size += c.List[i].jsonLen()
+	}
+	for i := 0; i < len(c.List) && size > childShare; i++ {
+		if c.List[i].Released {
+			shed(i, func(one *Child) { *one = one.short() })
+		}
 	}
 	for i := 0; i < len(c.List) && size > childShare; i++ {
 		if o := c.List[i].Outcome; o != nil && o.Handoff == nil {
@@ -250,13 +286,14 @@ func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 	// From the list: Temporal's outcome of a terminated child names no run and no agent.
 	kept.Session, kept.Run, kept.Agent = one.Session, one.Run, one.Agent
 	one.Status, one.Suspension, one.AsOf, one.PendingOrders, one.Outcome = kept.Status, nil, at, nil, kept
+	one.ShownAt, one.Ordered = 0, false
 }
 
 // reported records a child's report, and returns whether its status has changed.
 func (c *Children) reported(i int, r wire.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
-	one.Seq, one.AsOf, one.Suspension, one.Status = r.Seq, at, nil, r.Status
+	one.Seq, one.AsOf, one.Suspension, one.Status, one.ShownAt, one.Ordered = r.Seq, at, nil, r.Status, 0, false
 	if r.Suspension != nil {
 		note := wire.BoundedSummary(*r.Suspension)
 		one.Suspension = &note
@@ -327,74 +364,4 @@ func (c *Children) takeFiles(sessions []string) (files []agent.File) {
 		c.List[i].Outcome = &less
 	}
 	return files
-}
-
-// childStarted handles that a child has started, or why it could not.
-func (s *step) childStarted(in ChildStarted) error {
-	i := s.Children.find(in.Session)
-	if i < 0 || !s.Children.List[i].notEnded() || s.Children.List[i].Started {
-		return s.refuse("child %s is not waited for", in.Session)
-	}
-	c := s.Children.List[i]
-	if in.Err != nil {
-		s.childGone(i, &agent.Outcome{V: agent.Version, Type: "outcome", Session: c.Session, Agent: c.Agent, Status: agent.StatusFailed, Reason: string(in.Err.Code), Error: in.Err})
-		return nil
-	}
-	owed := s.Children.started(i, in.Run, s.now())
-	s.recordChild(agent.EventChildStarted, i, "")
-	for _, o := range owed {
-		s.orderChild(i, o)
-	}
-	if c.Call == "" { // in the background: its call waits only for the start
-		s.backgroundResult(s.Children.List[i])
-	}
-	return nil
-}
-
-// reported handles a child's report. A signal may be forged, so everything in it is checked against
-// what this run knows of the child.
-func (s *step) reported(r wire.ChildReport) error {
-	i := s.Children.find(r.Session)
-	if r.Run != s.Run {
-		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
-	}
-	if i >= 0 && (r.From == "" || r.From != s.Children.List[i].Run) {
-		return s.refuse("a report of %s is from run %s, which is not the one that was started", r.Session, r.From)
-	}
-	if !r.Status.Known() {
-		return s.refuse("a report of %s has a status that is not known", r.Session)
-	}
-	if r.MetHold != nil && !s.plausibleHold(*r.MetHold) {
-		return s.refuse("a report of %s names a hold number that %s has not reached", r.Session, r.MetHold.Session)
-	}
-	live := i >= 0 && s.Children.List[i].notEnded()
-	// The budget first: it has sums and needs no number, so a report that is too old for the
-	// status may still bring news of the budget.
-	news := live && s.childBudgetReported(r)
-	switch {
-	case live && r.MetHold != nil:
-		s.answerMetHold(i, *r.MetHold)
-		return nil
-	case live && r.Status.Ended(): // whatever its number: no other report comes after it
-		return s.checkEnded(i)
-	case news && !s.Children.List[i].isNews(r.Seq):
-		if a := s.Ledger.Accounts[s.Ledger.find(r.Session)]; r.Status == agent.StatusSuspended && a.blocked() {
-			s.Children.awaitsMore(i, s.now())
-			s.answerWaits()
-		}
-		return nil
-	case !live || !s.Children.List[i].isNews(r.Seq):
-		return s.refuse("child %s is not waited for, or has reported more already", r.Session)
-	}
-	if s.Children.reported(i, r, s.now()) {
-		t := agent.EventChildResumed
-		if r.Status == agent.StatusSuspended {
-			t = agent.EventChildSuspended
-		}
-		s.recordChild(t, i, "")
-	}
-	s.releaseChild(i)
-	s.answerWaits()
-	s.Children.trim()
-	return nil
 }

@@ -120,6 +120,7 @@ func (s *step) recount() {
 	s.Requests.recount()
 	s.Late.bound()
 	s.Suspensions.boundEnds()
+	s.Suspensions.dropOwnerFailed()
 	s.Late.keep(func(id string) bool { return requestNumber(id) <= s.Counters.Request && s.Requests.find(id) < 0 })
 	s.Calls.recount()
 	s.Checks.recount()

@@ -49,13 +49,17 @@ func (s *step) answerLater(in CommandReceived) UsedToken {
 	return s.Verbs.releaseToken(in.proof("").Nonce)
 }
 
-// resumeJudged takes what a hook says of the resume that waits.
-func (s *step) resumeJudged(k agent.Check, v agent.Verdict) {
+// resumeJudged takes what a hook says of the resume that waits. failed means that it could not be asked.
+func (s *step) resumeJudged(k agent.Check, v agent.Verdict, failed bool) {
 	switch {
 	case s.SuspensionHooks.Resume == nil || !s.isAtRest(): // the rules refuse it
 	case v.Decision == agent.DecisionVeto:
 		s.refuseResume(s.SuspensionHooks.takeResume(), s.refuseAs(agent.CodeDenied, "", "the hook %s did not allow it: %s", k.Name, hookReason(k, v)))
-		s.ownerFails(agent.CodeDenied, fmt.Sprintf("the hook %s did not allow a resume: %s", k.Name, hookReason(k, v)))
+		// A veto alone is about this resume. If it released the run to the parent's model, which asks no hook,
+		// anybody who may try a resume could get past the hook.
+		if failed || v.ToParent || s.Revision < vetoStaysSince {
+			s.ownerFails(agent.CodeDenied, fmt.Sprintf("the hook %s did not allow a resume: %s", k.Name, hookReason(k, v)))
+		}
 	case s.SuspensionHooks.allowResume(v.Text, len(s.hooksAt(agent.PointBeforeResume))):
 		if s.SuspensionHooks.Resume.Command.Refresh {
 			s.fetchInstructions()

@@ -141,6 +141,7 @@ func (s *step) hookReturned(in ToolReturned) {
 		}
 		v = &agent.Verdict{Decision: agent.DecisionAccept}
 	}
+	v.ToParent = v.ToParent && at.Point == agent.PointBeforeResume && v.Decision == agent.DecisionVeto
 	u := s.hookUpdate()
 	u.Status, u.Duration, u.Verdict, u.Error = r.Status, at.runsFor(s.At), v, wrong
 	s.record(agent.Event{Type: agent.EventCheckDone, Check: u})
@@ -157,7 +158,7 @@ func (s *step) hookReturned(in ToolReturned) {
 			s.Suspensions.told()
 		}
 	case agent.PointBeforeResume:
-		s.resumeJudged(k, *v)
+		s.resumeJudged(k, *v, wrong != "")
 	case agent.PointAfterResume:
 		s.SuspensionHooks.told(len(s.hooksAt(at.Point)))
 	}

@@ -21,6 +21,9 @@ const (
 
 var lifecycleNames = []string{listTool, waitTool, pauseTool, resumeTool, stopTool}
 
+// IsLifecycleTool reports whether a tool of that name manages sub-agents.
+func IsLifecycleTool(name string) bool { return slices.Contains(lifecycleNames, name) }
+
 const childProperty = `"child":{"type":"string","description":"The child's name, from the result of the call that started it"}`
 
 // lifecycleTools returns the tools of an agent with `lifecycle: true`.
@@ -30,7 +33,7 @@ func lifecycleTools() []agent.ToolSpec {
 	}
 	return []agent.ToolSpec{
 		own(listTool, "List the agents that you gave work to, with their states.", `{"type":"object","properties":{},"additionalProperties":false}`),
-		own(waitTool, "Wait until agents have ended, or wait for somebody themselves.",
+		own(waitTool, "Wait until agents have ended, or wait for somebody themselves. What you have read of them already does not count.",
 			`{"type":"object","properties":{"children":{"type":"array","items":{"type":"string"},"description":"The children's names; all children if left out"}},"additionalProperties":false}`),
 		own(pauseTool, "Pause an agent at the end of its turn.",
 			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string","description":"Why"}},"required":["child","reason"],"additionalProperties":false}`),
@@ -64,7 +67,7 @@ func (s *step) callLifecycleTool(i int) {
 	}
 	switch c.Tool {
 	case listTool:
-		s.setResult(i, agent.CallOK, s.childList(nil))
+		s.listChildren(i)
 		return
 	case waitTool:
 		s.awaitChildren(i, o.Children)
@@ -95,6 +98,9 @@ func (s *step) callLifecycleTool(i int) {
 			order.Files = fileParts(files)
 		}
 		s.orderChild(n, order)
+		if c.Tool != pauseTool && s.waitsForNews() {
+			s.Children.ordered(n)
+		}
 		s.setResult(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
 	}
 }
@@ -115,60 +121,6 @@ func (s *step) orderOf(tool string, o lifecycleArguments) wire.ParentOrder {
 		order.Verb, order.Reason = agent.VerbStop, firstOf(order.Reason, "parent requested stop")
 	}
 	return order
-}
-
-// awaitChildren lets a call wait for children; an empty list means all of them. If none of
-// them works, the call is answered at once.
-func (s *step) awaitChildren(i int, sessions []string) {
-	if len(sessions) == 0 {
-		sessions = s.Children.sessions()
-	}
-	var on []string // each child once
-	seen := map[string]bool{}
-	for _, session := range sessions {
-		if seen[session] {
-			continue
-		}
-		if s.Children.find(session) < 0 {
-			s.setResult(i, agent.CallFailed, s.noChild(session))
-			return
-		}
-		seen[session] = true
-		on = append(on, session)
-	}
-	s.Calls.awaitChildren(i, on, s.At)
-	s.answerWaits()
-}
-
-// answerWaits answers the calls of subagent_wait whose children are all suspended or ended.
-func (s *step) answerWaits() {
-	for i, c := range s.Calls.List {
-		if c.State == CallAwaitingChildren && c.Tool == waitTool && !slices.ContainsFunc(c.Children, s.Children.isWorking) {
-			r := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: s.childList(c.Children)}
-			r.Files = fileParts(s.Children.takeFiles(c.Children))
-			s.setResultAs(i, r, 0)
-		}
-	}
-}
-
-// childList returns children as JSON, in the order of sessions; all children if sessions is
-// nil.
-func (s *step) childList(sessions []string) string {
-	if sessions == nil {
-		sessions = s.Children.sessions()
-	}
-	list := []childAnswer{}
-	for _, session := range sessions {
-		// A child that ended may be forgotten since the call began (Children.add, trim).
-		if i := s.Children.find(session); i >= 0 {
-			list = append(list, s.Children.List[i].answer())
-		}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
 }
 
 func (s *step) noChild(name string) string {

@@ -152,8 +152,8 @@ func (s *step) idled() *agent.Error {
 func (s *step) mayRepeat(tool string) bool { return glob.MatchesAny(s.Spec.LoopDetection.Exempt, tool) }
 
 // countEqual counts a reply's i-th call, and returns how many equal ones came: in a row, or in the run.
-func (s *step) countEqual(i int, tool, digest string) int {
-	if s.mayRepeat(tool) {
+func (s *step) countEqual(i int, c agent.ToolCall, digest string) int {
+	if s.mayRepeat(c.Tool) || s.mayWait(c.Tool, c.Arguments) {
 		s.Turn.endRepeat()
 		return 0
 	}

@@ -35,8 +35,9 @@ type LastReport struct {
 	Kind       agent.SuspensionKind `json:"kind"`
 	Owner      agent.Owner          `json:"owner"`
 	Open       int                  `json:"open,omitempty"` // requests
-	// OwnerFailed means that the parent knows that the owner has failed.
-	OwnerFailed bool `json:"owner_failed,omitempty"`
+	// OwnerFailed means that the parent knows that the owner has failed, from the report with the number Seq.
+	OwnerFailed bool  `json:"owner_failed,omitempty"`
+	Seq         int64 `json:"seq,omitempty"`
 }
 
 // reasonParent is the reason of a run that is cancelled because its parent ended.
@@ -78,10 +79,16 @@ func (p Parent) isNews(n agent.SuspensionSummary) bool {
 }
 
 // reported keeps the suspension that is reported to the parent. reportedResumed forgets it.
-func (p *Parent) reported(n agent.SuspensionSummary) {
-	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open, OwnerFailed: n.OwnerFailed != nil}
+func (p *Parent) reported(n agent.SuspensionSummary, seq int64) {
+	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
+	if n.OwnerFailed != nil {
+		p.LastReport.OwnerFailed, p.LastReport.Seq = true, seq
+	}
 }
 func (p *Parent) reportedResumed() { p.LastReport = nil }
+
+// reportAgain makes the suspension news again, whatever the parent knows of it.
+func (p *Parent) reportAgain() { p.LastReport = &LastReport{} }
 
 // scheduleCheck lets a run that becomes suspended check its parent after a minute.
 func (p *Parent) scheduleCheck() { p.CheckAt = time.Time{} }
@@ -242,9 +249,22 @@ func (s *step) reportSuspensionToParent() {
 	if !s.Parent.isNews(note) {
 		return
 	}
-	s.Parent.reported(note)
+	s.Parent.reported(note, s.Log.Seq)
 	r := s.ownReport(agent.StatusSuspended)
 	r.Suspension = &note
+	s.reportToParent(r)
+}
+
+// repeatOwnerFailed reports again that the owner has failed: a parent that was reset to an earlier state does
+// not know it. The report has its old number, so other parents find it stale.
+func (s *step) repeatOwnerFailed() {
+	t := s.Parent.LastReport
+	if t == nil || !t.OwnerFailed || t.Seq == 0 || s.Suspensions.Open == nil || !s.waitsForNews() {
+		return
+	}
+	note := wire.Summary(*s.Suspension(), s.redacted())
+	r := s.ownReport(agent.StatusSuspended)
+	r.Seq, r.Suspension = t.Seq, &note
 	s.reportToParent(r)
 }
 
@@ -305,6 +325,7 @@ func (s *step) checkParent() {
 	}
 	s.Parent.startCheck()
 	s.do(CheckParent{Parent: s.Parent.Start.Parent})
+	s.repeatOwnerFailed()
 	if s.Ledger.FromParent != nil { // repeats the requests of the runs below, too
 		s.Ledger.askAgain()
 	}

@@ -17,7 +17,7 @@ import (
 func TestWhatIsNewsToTheParent(t *testing.T) {
 	p, n := Parent{}, agent.SuspensionSummary{ID: "s-1", Kind: agent.SuspensionInputRequired, Owner: agent.OwnerOperator, Open: 8}
 	require.True(t, p.isNews(n))
-	p.reported(n)
+	p.reported(n, 9)
 	for name, c := range map[string]struct {
 		change func(*agent.SuspensionSummary)
 		news   bool

@@ -72,7 +72,7 @@ func (s *step) recordRequested(calls []agent.ToolCall, r wire.Reply) (seen repea
 			s.Daemon.acted()
 		}
 		digest := sameOf(r, i, c)
-		n := s.countEqual(i, c.Tool, digest)
+		n := s.countEqual(i, c, digest)
 		s.noteRepeat(c.Tool, n)
 		seen.note(i, c.Tool, s.Turn.Repeat, n)
 		if n == repeatWarn {

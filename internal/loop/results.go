@@ -26,13 +26,7 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 		r.Status, r.Text, r.Size, bytes = agent.CallSkipped, "Not finished: the model's reply did not come.", 0, 0
 	}
 	s.keepAnswers(c, r.Status)
-	most := maxResults
-	if !s.isFlow() { // the results of a turn become one message; a flow's are recorded as they come
-		most /= len(s.Calls.List)
-	}
-	if s.temporalCall(c) != nil {
-		most = min(most, maxOutsideResult)
-	}
+	most := s.mostText(c)
 	r.Dropped = c.Dropped
 	left := 0
 	check := s.Checks.has(c.ID)
@@ -57,6 +51,25 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	s.record(event)
 	tool, known := s.countedAs(c)
 	s.Calls.countResult(tool, known, r.Status)
+}
+
+// mostText returns how long the text of a call's result may be, in bytes.
+func (s *step) mostText(c Call) int {
+	most := maxResults
+	if !s.isFlow() { // the results of a turn become one message; a flow's are recorded as they come
+		most /= len(s.Calls.List)
+	}
+	if s.temporalCall(c) != nil {
+		most = min(most, maxOutsideResult)
+	}
+	return most
+}
+
+// resultFits reports whether a call's result would not be cut (Calls.finish). bytes counts what others wrote.
+func (s *step) resultFits(i int, text string, bytes int, files []agent.Part) bool {
+	most := s.mostText(s.Calls.List[i])
+	size := min(s.resultSpace(i)-partsJSONLen(files), resultJSONLen(text, bytes), ownWords+7*most)
+	return len(text) <= most && jsonLen(text) <= size
 }
 
 // skip gives a call that is not made a result. If its tool was called before and asked

@@ -24,6 +24,14 @@ const (
 // ended the run at once.
 const cancelGraceSince = 2
 
+// childNewsSince is the revision from which subagent_wait waits for what the model has not read, and the call
+// of a released child has failed. Before, a wait returned as soon as no child worked.
+const childNewsSince = 2
+
+// vetoStaysSince is the revision from which the veto of a hook before a resume refuses that resume only, if it
+// does not say more. Before, it counted as the failure of the owner.
+const vetoStaysSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

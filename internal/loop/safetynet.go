@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -49,7 +48,7 @@ func (s *step) ownerFails(code agent.Code, why string) {
 }
 
 // releaseNote is what the model reads beside a suspended child that was released.
-const releaseNote = "This call does not wait any longer: the agent is in the background now. Use subagent_resume, subagent_wait or subagent_stop."
+const releaseNote = "This call does not wait any longer: the agent is in the background now. In this run, use subagent_resume, subagent_wait or subagent_stop."
 
 // releaseChild answers the call that waits for a child, if the child's owner has failed, or if the agent
 // has on_child_suspend: return. A flow's step and a check wait on: no model reads their result.
@@ -63,16 +62,18 @@ func (s *step) releaseChild(i int) {
 		return
 	}
 	s.Children.release(i)
+	s.Children.shown(i, s.Turn.N)
 	answer := c.answer()
 	answer.Note = releaseNote
-	text, err := json.Marshal(answer)
-	if err != nil { // texts and numbers are JSON
-		text = []byte(c.Session)
-	}
 	if s.resumed.Cause == "" {
 		s.resumed.Cause = agent.InitiatorTriggered
 	}
-	s.setResult(k, agent.CallOK, string(text))
+	status := agent.CallFailed // there is no result of the child, as require and stop_after need one
+	if !s.waitsForNews() {
+		status = agent.CallOK
+	}
+	size := s.answersSize([]Child{c})
+	s.setResultSized(k, status, s.answerText(k, answer, size), size)
 }
 
 // mayRelease reports whether a suspended child is one that the parent's model should know of. What only
@@ -83,7 +84,16 @@ func (s *step) mayRelease(c Child) bool {
 		return false
 	}
 	returns := s.Spec.OnChildSuspend == agent.ChildSuspendReturn && w.Kind != agent.SuspensionAwaitingBudget && w.Owner != agent.OwnerParent
-	return w.OwnerFailed != nil || returns
+	return returns || w.OwnerFailed != nil && (ownerFailedFits(*w) || !s.waitsForNews())
+}
+
+// ownerFailedFits reports whether what a report says of its owner is about the suspension that it reports,
+// as a child would say it. Anybody who may signal this workflow could send a report (decision 0035).
+func ownerFailedFits(w agent.SuspensionSummary) bool {
+	f := w.OwnerFailed
+	code := f.Code == agent.CodeDenied || f.Code == agent.CodeExpired
+	kind := w.Kind == agent.SuspensionParked || w.Kind == agent.SuspensionInputRequired
+	return code && kind && f.Suspension == w.ID && w.Expires.IsZero() && w.Owner != agent.OwnerParent
 }
 
 // offerLifecycleTools gives the model the tools that manage sub-agents, from the next turn to the run's

@@ -97,18 +97,38 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 		}
 		return s.cancelled(firstOf(o.Reason, reasonParent), o.By, from)
 	case agent.VerbResume:
-		// The parent's model must not remove an operator's hold.
-		if h := s.Holds.own(); o.Own && h != nil && h.By != o.By {
-			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
-		}
 		if o.Own {
-			return s.resume(agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: o.By}, Message: o.Reason, Parts: s.shownWith(o.Files), FromSummary: o.FromSummary})
+			return s.reportAgainIf(o, s.resumedByModel(o))
 		}
 	}
 	if o.Own {
 		return s.holdAs(agent.InitiatorParent, o.Verb, agent.CommandHeader{By: o.By}, o.Reason, o.Grace)
 	}
 	return s.takeHoldsAbove(o)
+}
+
+// resumedByModel carries out the resume of the parent's model.
+func (s *step) resumedByModel(o wire.ParentOrder) error {
+	// The parent's model must not remove an operator's hold.
+	if h := s.Holds.own(); h != nil && h.By != o.By {
+		return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
+	}
+	return s.resume(agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: o.By}, Message: o.Reason, Parts: s.shownWith(o.Files), FromSummary: o.FromSummary})
+}
+
+// reportAgainIf lets the parent know how the run stands if it is suspended still after the resume of the
+// parent's model: a call of subagent_wait waits for that (Child.Ordered). A refusal is recorded, so the
+// report has a higher number than the last.
+func (s *step) reportAgainIf(o wire.ParentOrder, err error) error {
+	if s.Parent.LastReport == nil || !s.waitsForNews() { // the next report is to come
+		return err
+	}
+	s.Parent.reportAgain()
+	s.changed = true
+	if err != nil {
+		s.showRefused(string(agent.VerbResume), o.By, *asError(err))
+	}
+	return nil
 }
 
 // maxGrace bounds the grace of a hold that comes from above.

@@ -119,11 +119,7 @@ func (s *step) receive(in Input) error {
 	case TimerFired:
 		return s.timerFired()
 	case Cancel:
-		from := byCaller
-		if s.Parent.Start != nil { // it may come with the parent's own cancel, as when a whole tree is cancelled
-			from = byParent
-		}
-		return s.cancelled(agent.ReasonRequested, "", from)
+		return s.cancelled(agent.ReasonRequested, "", s.cancellerByTemporal())
 	case Terminated:
 		return s.terminated(in)
 	case Continued:

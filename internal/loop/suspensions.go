@@ -122,6 +122,13 @@ func (r *Suspensions) boundEnds() {
 // ownerFails keeps why the owner does not let the run continue.
 func (r *Suspensions) ownerFails(f agent.OwnerFailure) { r.Open.OwnerFailed = &f }
 
+// dropOwnerFailed forgets it after an import: no parent waits for the run there.
+func (r *Suspensions) dropOwnerFailed() {
+	if r.Open != nil {
+		r.Open.OwnerFailed = nil
+	}
+}
+
 // restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }
 

@@ -21,7 +21,7 @@ func (s *step) checkReturned(r agent.ToolResult) {
 	} else if r.Status == agent.CallOK || r.Status != agent.CallSkipped && s.End.Stopping == nil {
 		v, wrong := verdictOf(k, r)
 		if v != nil {
-			v.Text = "" // only hooks around a suspension or a resume say other words
+			v.Text, v.ToParent = "", false // only hooks around a suspension or a resume say these
 		}
 		if v == nil {
 			s.Checks.failed(wrong)

@@ -47,7 +47,8 @@ type price struct {
 // Reply is one reply of a [Script].
 type Reply struct {
 	// Match is a regular expression for the last message. If that is only the runtime's
-	// note that the run continues, the message before it counts, too. A reply with a Match is a rule; in a file it is under rules.
+	// note that the run continues, and no rule matches the note, the message before
+	// counts. A reply with a Match is a rule; in a file it is under rules.
 	Match string `yaml:"match"`
 	// Text is the reply's text. TextBytes adds that many bytes of random text.
 	Text      string `yaml:"text"`
@@ -243,10 +244,11 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 	// A retried call lacks the note, so the message before it must choose the same reply.
 	said := withoutRecited(req.Messages)
-	note, last := lastText(said), lastText(withoutNotes(said))
-	for _, r := range s.file.Rules {
-		if r.match.MatchString(note) || r.match.MatchString(last) {
-			return r, true
+	for _, last := range []string{lastText(said), lastText(withoutNotes(said))} {
+		for _, r := range s.file.Rules {
+			if r.match.MatchString(last) {
+				return r, true
+			}
 		}
 	}
 	if turn < len(s.file.Replies) && !asksForSummary(req) {

@@ -178,9 +178,6 @@ func FetchedOutcome(o *agent.Outcome) *agent.Outcome {
 	return b
 }
 
-// shortOutcome returns an outcome as a parent keeps it: with short texts. It does not change o.
-func shortOutcome(o *agent.Outcome) *agent.Outcome { return outcomeWithin(o, maxChildText) }
-
 // shorterOutcome returns a kept outcome with short texts. It does not change o.
 func shorterOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o

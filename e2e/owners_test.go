@@ -134,8 +134,8 @@ func helper(conditions string, early bool) modelFunc {
 
 // The owner of a suspension fails, and the parent waits for the child in the foreground: nobody sends the
 // event, and the time is over in which a person may resume the child; or a hook panics, which refuses a
-// person's resume; or the hook declines for good, after a veto about one person only. The parent's call returns with the status suspended, and its model resumes the
-// child, whose answer comes once (HL-99). With on_child_suspend: return, nothing has to fail.
+// person's resume; or the hook declines for good, after a veto about one person only. The parent's call
+// returns with the status suspended, and its model resumes the child, whose answer comes once (HL-99). With on_child_suspend: return, nothing has to fail.
 func TestTheParentResumesAForegroundChildWhoseOwnerFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

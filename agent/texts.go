@@ -101,6 +101,9 @@ func (t TextInfo) known() string {
 // value of its name in [Definition.Texts].
 const NoText = "-"
 
+// optionalTexts are those that NoText leaves out.
+var optionalTexts = []TextName{TextLoopContractText, TextLoopContractTool, TextLoopContractSentinel, TextWorktree, TextOwnDirectory, TextResumeNote}
+
 // Limits of texts that replace the runtime's, in bytes: of one, of one that is added to a
 // call's result, and of all together.
 const (
@@ -196,6 +199,8 @@ func (d Definition) checkOwnTexts() error {
 			return Errorf(CodeInvalidInput, "agent %s: %s has %d bytes, and may have %d", d.Name, path, len(text), texts[i].Max).WithPath(path)
 		case texts[i].foreign(text) != "":
 			return Errorf(CodeInvalidInput, "agent %s: %s names %s, which stands for no value; %s", d.Name, path, texts[i].foreign(text), texts[i].known()).WithPath(path)
+		case text == NoText && !slices.Contains(optionalTexts, name):
+			return Errorf(CodeInvalidInput, "agent %s: %s can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own", d.Name, path).WithPath(path)
 		case strings.TrimSpace(text) == "":
 			return Errorf(CodeInvalidInput, "agent %s: %s is empty; write a text, or leave it out", d.Name, path).WithPath(path)
 		}

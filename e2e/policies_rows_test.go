@@ -133,7 +133,7 @@ const commandOf = `f=$(cat block 2>/dev/null) && ! test -e "$f" && : >"$f" && sl
 
 // policyRows are the table: a row for each policy. To add one, name its agent, its point and its end.
 func policyRows() []policyRow {
-	return slices.Concat(checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), otherRows())
+	return slices.Concat(checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
 }
 
 // checkRows are those of checks.
@@ -266,6 +266,35 @@ func tellingRows() []policyRow {
 				{Match: "^go$", Calls: pay}, {Match: "^paid$", Calls: reads(1)}, {Match: "^page 1", Calls: reads(2)}, {Match: "^page 2", Text: "done"},
 			},
 			end: completes(policyEnd{Compacted: "custom"}),
+		},
+	}
+}
+
+// suspensionRows are those of what follows a suspension: the run's own, and that of a sub-agent for which a call waits.
+func suspensionRows() []policyRow {
+	pay, own := call("pay", nil), map[string]any{"child": sessionInReplies + "/parker-1"}
+	return []policyRow{
+		{ // the other worker's agent has other instructions, which the run reads when the message has come
+			name: "refresh_on_resume", at: "waits", says: "Go on.", before: 1, after: 2, in: inBoth,
+			kept: func(r model.Request, _ policyEnd) bool {
+				build := "a"
+				if strings.HasSuffix(r.Call.Session, columnKill) || strings.HasSuffix(r.Call.Session, columnHold) {
+					build = "b"
+				}
+				return strings.HasPrefix(r.Instructions, instructionsOf(build))
+			},
+			def:     agent.Definition{Tools: []string{"pay", agent.WaitForUserTool}, RefreshOnResume: true},
+			replies: turns("done", pay, call(agent.WaitForUserTool, nil)),
+			end:     completes(policyEnd{}),
+		},
+		{ // the call has returned, since the sub-agent is suspended; the model resumes it
+			name: "on_child_suspend", at: "turn 3", before: 1, after: 2, stays: true,
+			kept: func(r model.Request, _ policyEnd) bool {
+				return slices.ContainsFunc(resultsIn(r), func(text string) bool { return strings.Contains(text, `"suspended"`) })
+			},
+			def:     agent.Definition{Tools: []string{"pay"}, Agents: []agent.SubAgent{{Agent: "parker"}}, OnChildSuspend: agent.ChildSuspendReturn},
+			replies: turns("done", pay, call("subagent__parker", map[string]any{"task": "park"}), call("subagent_resume", own), call("subagent_wait", nil)),
+			end:     completes(policyEnd{}),
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -242,7 +243,10 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 	return e
 }
 
-// conversation is what the model of a session has read and said.
+// timeInResult is a time in a result that says since when a sub-agent is suspended.
+var timeInResult = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
+
+// conversation is what the model of a session has read and said, the same for each session that did the same.
 func (p *policies) conversation(t *testing.T, session string) (lines []string) {
 	t.Helper()
 	for _, m := range p.view(t, session).Messages() {
@@ -255,7 +259,8 @@ func (p *policies) conversation(t *testing.T, session string) (lines []string) {
 				line += fmt.Sprintf(" result %s %s %s", part.Result.Call, part.Result.Status, part.Result.Text)
 			}
 		}
-		lines = append(lines, line)
+		line = strings.ReplaceAll(line, session, sessionInReplies)
+		lines = append(lines, timeInResult.ReplaceAllString(line, "TIME"))
 	}
 	return lines
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,30 @@ func (m policyModel) Generate(ctx context.Context, r *model.Request, emit func(m
 		}
 		return saysText("forked"), nil
 	}
-	return m.Model.Generate(ctx, r, emit)
+	reply, err := m.Model.Generate(ctx, r, emit)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range reply.Parts {
+		if p.Call != nil {
+			p.Call.Arguments = bytes.ReplaceAll(p.Call.Arguments, []byte(sessionInReplies), []byte(r.Call.Session))
+		}
+	}
+	return reply, nil
+}
+
+// sessionInReplies is replaced by the session in the calls of a row's replies.
+const sessionInReplies = "SESSION"
+
+// instructionsOf are those of a build, for agents that renew them.
+func instructionsOf(build string) string { return "The instructions of build " + build + "." }
+
+// parker is the model of a sub-agent that waits for its parent.
+func parker(_ context.Context, r *model.Request) *model.Reply {
+	if len(r.Messages) == 1 {
+		return callsTool(agent.AwaitResumptionTool, `{"reason":"a decision","conditions":{}}`)
+	}
+	return saysText("parked")
 }
 
 // policyStore blocks a run that has just written its memory, which the worker does not know yet.
@@ -194,15 +218,18 @@ func (w *policyWorld) options(build string, st store.Store) (o *worker.Options, 
 	o = &worker.Options{
 		TaskQueue: w.Queue, Build: build, Store: policyStore{st, w}, Logger: zap.NewNop(), Temporal: stopsSoon,
 		Tools:      append(files.Tools(), w.policyTools()...),
-		Models:     map[string]model.Model{"looks": modelFunc(looker)},
+		Models:     map[string]model.Model{"looks": modelFunc(looker), "parks": modelFunc(parker)},
 		Middleware: []model.Middleware{func(m model.Model) model.Model { return policyModel{m, w} }},
-		Agents:     []agent.Definition{{Name: "verifier", Model: "looks", Instructions: "Verify."}},
+		Agents:     []agent.Definition{{Name: "verifier", Model: "looks", Instructions: "Verify."}, {Name: "parker", Model: "parks", Tools: []string{agent.AwaitResumptionTool}}},
 	}
 	for _, row := range policyRows() {
 		o.Models[row.name] = testsuite.NewScript(row.replies...).WithInfo(model.Info{Window: row.window})
 		def := agent.Definition{Tools: row.def.Tools}
 		if build == "a" {
 			def = row.def
+		}
+		if row.def.RefreshOnResume {
+			def.Instructions = instructionsOf(build)
 		}
 		def.Name, def.Model = row.name, row.name
 		o.Agents = append(o.Agents, def)

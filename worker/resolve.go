@@ -226,7 +226,7 @@ func checkWatch(d *activities.Activities, daemon *agent.Daemon) error {
 }
 
 func noWorkspace() error {
-	return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces, or in an agents file give an agent a tool that works in it, such as fs_read")
+	return agent.Errorf(agent.CodeInvalidInput, "the worker has no workspace: set worker.Options.Workspaces")
 }
 
 // runBelow returns the error of a stateless agent that would run below another run. That one's log would

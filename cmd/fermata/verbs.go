@@ -161,6 +161,8 @@ func (h *verbRun) printCommand(s ackLine) {
 		h.Print("%s: no worker answers; the %s is left as a signal for the next worker", s.Session, h.verb)
 	case s.Effect == agent.EffectRunEnded:
 		h.Print("%s: the run ended first; it is %s", s.Session, s.Status)
+	case s.Effect == agent.EffectAlready && s.Status == agent.StatusRunning:
+		h.Print("%s: no change, it is running, and this or a stronger verb is in progress%s", s.Session, holdText(s.Hold))
 	case s.Effect == agent.EffectAlready:
 		h.Print("%s: no change, it is %s already%s", s.Session, statusText(s.Ack), holdText(s.Hold))
 	default:

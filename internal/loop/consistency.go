@@ -108,7 +108,8 @@ func (s *State) requestConsistent(o Request) bool {
 	case agent.RequestLimit:
 		return o.CallID == "" && i < 0
 	case agent.RequestApproval, agent.RequestClientTool, agent.RequestQuestion:
-		return i >= 0 && s.Calls.List[i].Request == o.ID && s.Calls.List[i].State == CallAwaitingAnswer && (o.Call != nil || o.Type == agent.RequestQuestion)
+		return i >= 0 && s.Calls.List[i].Request == o.ID && s.Calls.List[i].State == CallAwaitingAnswer &&
+			(o.Call != nil || o.Type == agent.RequestQuestion && !o.RetryCall)
 	}
 	return false
 }

@@ -68,6 +68,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:4: agents.a.require[1][0]: agent a has no tool "todo"; add it to the agent's tools`,
 			`fermata.yaml:5: agents.a.stop_after[0]: agent a has no tool "todo"; add it to the agent's tools`,
 		}},
+		{"a text that can't be left out", sound + "    texts: {nudge: \"-\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own"}},
 		{"a placeholder of no value", sound + "    texts: {nudge: \"Go on, {foo}.\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge names {foo}, which stands for no value; this text has no values"}},
 		{"all skills of none", sound + "    skills: [\"*\"]\n", []string{`fermata.yaml:4: agents.a.skills[0]: "*" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file`}},
 		{"a check without a name", sound + "    verify:\n      checks:\n        - {command: make}\n", []string{`fermata.yaml:6: agent a: verify.checks[0]: the check's name is "": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
@@ -296,6 +297,26 @@ func TestOnlyWhatIsUsedIsOpened(t *testing.T) {
 	require.Empty(t, kit.Sources)
 	require.NoError(t, kit.Close())
 	require.Empty(t, f.Workspace())
+}
+
+// A worker that watches files, or makes workspaces, has the workspace, also if no agent has a tool in it.
+func TestTheWorkspaceIsOpenedForWatches(t *testing.T) {
+	const head = "agents:\n  a:\n    model: script:script.yaml\n"
+	for name, more := range map[string]string{
+		"watch": "    daemon: {watch: [inbox]}\n",
+		"own":   "    agents: [{agent: b, workspace: {kind: directory, at_end: keep}}]\n  b: {model: \"script:script.yaml\"}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, head+more)
+			f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+			require.NoError(t, err)
+			require.Equal(t, f.Dir, f.Workspace())
+			kit, err := f.Open(nil, nil)
+			require.NoError(t, err)
+			require.NotNil(t, kit.Workspaces())
+			require.NoError(t, kit.Close())
+		})
+	}
 }
 
 func TestOpenNamesTheServer(t *testing.T) {

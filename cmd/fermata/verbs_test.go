@@ -21,6 +21,23 @@ func sleeper() role {
 	}}
 }
 
+// A pause of a run that is being stopped changes nothing, and says why.
+func TestAPauseDuringAStop(t *testing.T) {
+	slow, dug := dig()
+	digger := role{agent.Definition{Name: "digger", Tools: []string{"dig"}}, []testsuite.Reply{
+		{Match: "^go$", Calls: []testsuite.Call{{Tool: "dig"}}}, {Match: "You are being stopped", Text: `{"summary":"I dug"}`},
+	}}
+	s := scripted(t, digger).works(slow)
+	run := s.begin("a", "digger", nil)
+	s.does(run, agent.InFlightTool)
+	require.Zero(t, s.run("stop", run.Session, "--deadline", "10m").exit)
+	r := s.run("pause", run.Session)
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, run.Session+": no change, it is running, and this or a stronger verb is in progress\n", r.out)
+	dug()
+	require.Equal(t, agent.StatusStopped, s.rests(run).Status)
+}
+
 // A run that is held is shown as held, goes on, and at its end takes nothing more
 // (HL-11, HL-43, HL-122, HX-19, HX-86, HX-94, OA-75, PA-78, HL-09, HL-92).
 func TestHoldAndResume(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/internal/wire"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // charges counts what a model call uses over all its attempts and models. What the final
@@ -21,9 +22,12 @@ import (
 // attempt leaves what it knows in its heartbeats; after a lost worker the last heartbeat
 // is all that is known.
 type charges struct {
-	mu    sync.Mutex
-	meter window.TokenEstimator
-	known bool // the meter is set
+	mu sync.Mutex
+	// estimator says how to estimate the length of requests; nil if that is not known yet. To make it
+	// reads the whole log, so it is made when an estimate is needed: a provider mostly reports the usage.
+	estimator func() window.TokenEstimator
+	// sent are the messages of the request in progress, if its input has still to be estimated.
+	sent []agent.Message
 	Carryover
 	answered *agent.Charge // what the last complete reply has used
 	// fresh is what this attempt has charged and no daily limit has counted yet,
@@ -63,11 +67,16 @@ func newCharges(ctx context.Context, before *Carryover) *charges {
 	return t
 }
 
-// measures sets how to estimate the length of requests.
-func (t *charges) measures(m window.TokenEstimator) {
+// measures sets how to estimate the length of requests. The estimator is made once, when it is needed.
+func (t *charges) measures(estimator func() window.TokenEstimator) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.meter, t.known = m, true
+	t.estimator = sync.OnceValue(estimator)
+}
+
+// estimatorOf makes the estimator for a log's last run, with its Spec.
+func estimatorOf(log *store.View, spec *agent.Spec) func() window.TokenEstimator {
+	return func() window.TokenEstimator { return window.NewTokenEstimator(log, spec) }
 }
 
 // startCall notes that a request is sent. Attempts of which nothing is known are charged
@@ -75,14 +84,21 @@ func (t *charges) measures(m window.TokenEstimator) {
 func (t *charges) startCall(name string, messages []agent.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	input := int64(0)
-	if t.known {
-		input = t.meter.RequestTokens(messages)
+	t.Open, t.sent = &agent.Charge{Model: name, Estimated: true}, messages
+	if t.UnknownAttempts > 0 {
+		t.estimateInput()
 	}
 	for ; t.UnknownAttempts > 0; t.UnknownAttempts-- {
-		t.add(agent.Charge{Usage: agent.Usage{Input: input}, Estimated: true})
+		t.add(agent.Charge{Usage: t.Open.Usage, Estimated: true})
 	}
-	t.Open = &agent.Charge{Model: name, Usage: agent.Usage{Input: input}, Estimated: true}
+}
+
+// estimateInput estimates the input of the request in progress, unless the provider has reported it.
+func (t *charges) estimateInput() {
+	if t.Open != nil && t.sent != nil && t.estimator != nil {
+		t.Open.Usage.Input = t.estimator().RequestTokens(t.sent)
+	}
+	t.sent = nil
 }
 
 // inCall reports whether a request was begun and has not ended.
@@ -105,6 +121,7 @@ func (t *charges) addReceived(bytes int, reported agent.Usage) {
 	}
 	u := &t.Open.Usage
 	if reported.Input > 0 {
+		t.sent = nil
 		u.Input, u.CacheRead, u.CacheWrite = reported.Input, reported.CacheRead, reported.CacheWrite
 	}
 	u.Searches = max(u.Searches, reported.Searches)
@@ -116,7 +133,7 @@ func (t *charges) addReceived(bytes int, reported agent.Usage) {
 func (t *charges) endCall(answered *agent.Charge) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Open, t.answered = nil, answered
+	t.Open, t.sent, t.answered = nil, nil, answered
 	if answered != nil {
 		t.fresh = append(t.fresh, *answered)
 	}
@@ -127,6 +144,7 @@ func (t *charges) endCall(answered *agent.Charge) {
 func (t *charges) endCallEstimated(bytes int, price agent.Price) agent.Usage {
 	t.addReceived(bytes, agent.Usage{})
 	t.mu.Lock()
+	t.estimateInput()
 	used := t.Open.Usage
 	// Only a fallback's charge carries its cost. The run prices what its own model has
 	// used.
@@ -144,6 +162,7 @@ func (t *charges) chargeBrokenOff() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Open != nil {
+		t.estimateInput()
 		t.add(*t.Open)
 		t.Open = nil
 	}
@@ -173,6 +192,7 @@ func (t *charges) failed(err error, fallback string, price agent.Price) {
 	}
 	if fallback != "" {
 		t.mu.Lock()
+		t.estimateInput()
 		t.Open.Cost = price.Of(t.Open.Usage)
 		t.mu.Unlock()
 	}
@@ -204,6 +224,7 @@ func (t *charges) charged() (sum agent.DailyLimits) {
 func (t *charges) heartbeat() any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.estimateInput()
 	out := t.Carryover
 	out.Charges = slices.Clone(t.Charges)
 	if t.Open != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
-	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -28,7 +27,7 @@ func attempt(t *testing.T, left *Carryover, do func(ctx context.Context, tb *cha
 	}
 	env.RegisterActivityWithOptions(func(ctx context.Context) error {
 		tb := newCharges(ctx, nil)
-		tb.measures(window.NewTokenEstimator(&store.View{}, &agent.Spec{}))
+		tb.measures(estimatorOf(&store.View{}, &agent.Spec{}))
 		do(ctx, tb)
 		return nil
 	}, activity.RegisterOptions{Name: "step"})

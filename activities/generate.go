@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
-	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -116,7 +115,7 @@ func (d *Activities) promptReply(ctx context.Context, in *ToolInput, p *wire.Pro
 	spec.Model, spec.Fallbacks, spec.Toolset, spec.Completion = p.Model, nil, nil, agent.CompletionNatural
 	spec.Instructions, spec.Output, spec.MaxOutputTokens, spec.ModelAttempts = p.Instructions, p.Output, p.MaxOutputTokens, in.Attempts
 	// Before anything is sent, and by the prompt alone: the model does not get the flow's log.
-	t.measures(window.NewTokenEstimator(&store.View{}, &spec))
+	t.measures(estimatorOf(&store.View{}, &spec))
 	ask := ModelInput{Tried: in.Tried, ModelArgs: loop.ModelArgs{Caller: in.Caller, Timeout: in.Timeout}, quiet: true}
 	reply, _, err := d.askModels(ctx, &spec, []agent.Message{agent.TextMessage(agent.RoleUser, p.Text)}, ask, t)
 	if err != nil {

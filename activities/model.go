@@ -17,7 +17,6 @@ import (
 	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/rawjson"
-	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 )
@@ -113,7 +112,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	hidden := in.hiddenTools(spec, entries)
 	offered := withoutTools(spec, hidden)
 	// Before anything is sent: an attempt that is lost is charged by this estimate.
-	t.measures(window.NewTokenEstimator(log, offered))
+	t.measures(estimatorOf(log, offered))
 	if in.Summary == loop.SummaryOfOlder {
 		return d.compact(ctx, log, offered, in, t)
 	}

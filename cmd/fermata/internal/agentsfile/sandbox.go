@@ -165,6 +165,21 @@ func (k *Kit) Check() error {
 	return nil
 }
 
+// Workspace returns the absolute directory of the agents' tools; empty if no agent has such a
+// tool, watches files, or gives a sub-agent a workspace of its own.
+func (f *File) Workspace() string {
+	if tools, _ := f.uses(); len(tools) == 0 && !slices.ContainsFunc(f.Definitions(), needsWorkspace) {
+		return ""
+	}
+	return f.workspace
+}
+
+// needsWorkspace reports whether an agent needs the workspace without a tool that works in it.
+func needsWorkspace(def agent.Definition) bool {
+	own := func(a agent.SubAgent) bool { return a.Workspace != nil && a.Workspace.Kind != "" }
+	return def.Daemon != nil && len(def.Daemon.Watch) > 0 || slices.ContainsFunc(def.Agents, own)
+}
+
 // Workspaces makes sub-agents' own workspaces; nil if no agent has a tool that works in the workspace.
 func (k *Kit) Workspaces() tool.Workspaces {
 	if k.place == nil {

@@ -203,7 +203,7 @@ type ChildCounts struct {
 type InFlight struct {
 	Kind InFlightKind `json:"kind"`
 	Call string       `json:"call,omitempty"`
-	Name string       `json:"name"` // the model or the tool
+	Name string       `json:"name"` // the model, the tool, or the sub-agent for which the run's end waits
 	// Step is the path of a flow's step; empty outside of flows.
 	Step  string    `json:"step,omitempty"`
 	Since time.Time `json:"since"`

@@ -91,6 +91,12 @@ func (s *State) listInFlight(now time.Time) []agent.InFlight {
 		doing = append(doing, d)
 	case s.Turn.Phase == TurnAdvancing:
 		doing = append(doing, agent.InFlight{Kind: agent.InFlightFlow, Name: s.agent(), Since: s.Turn.Asked})
+	case s.Phase == RunEnding && s.Children.anyNotEnded(): // it is stored when they have ended
+		for _, c := range s.Children.List {
+			if c.notEnded() {
+				doing = append(doing, agent.InFlight{Kind: agent.InFlightChild, Call: c.StartedBy, Name: c.Agent, Since: s.Suspensions.Since})
+			}
+		}
 	case s.Phase == RunContinuing || s.Phase == RunEnding:
 		doing = append(doing, store)
 	case s.Suspensions.atRest() && !s.Suspensions.Open.Published && !s.SuspensionHooks.asked():

@@ -25,3 +25,10 @@ func TestTheStatusListsWhatIsKept(t *testing.T) {
 	p = played(t, `begin go`, `opened {"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `asks t1.1 Which?`, `pause {}`, `answer {"request":"q-1","choice":1}`)
 	require.Equal(t, []agent.KeptCall{{Call: "t1.1", Tool: "add", Decided: true, Asked: true}}, p.state.View(p.now).Kept.Calls)
 }
+
+// A run whose end waits for sub-agents is shown with those that have not ended.
+func TestAnEndThatWaitsShowsItsChildren(t *testing.T) {
+	p := played(t, "begin go", `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`,
+		"child-started s/b-1", `calls subagent__b {"task":"two","background":true}`, "child-started s/b-2", "child-ended s/b-1 completed yes", `cancel {}`, "after 6s", "timer")
+	require.Equal(t, []agent.InFlight{{Kind: agent.InFlightChild, Call: "t2.1", Name: "b", Since: p.state.Suspensions.Since}}, p.state.View(p.now).InFlight)
+}

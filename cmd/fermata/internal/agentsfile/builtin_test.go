@@ -93,7 +93,7 @@ func TestThePageOfTexts(t *testing.T) {
 	out.WriteString("# Texts that a model reads\n\n" +
 		"These are the runtime's own texts that tell a model what to do. An agent replaces them by name under [`texts`](agents-file.md#an-agent):\n\n" +
 		"```yaml\nagents:\n  clerk:\n    model: anthropic/claude-sonnet-5\n    completion: tool\n    texts:\n      nudge: Go on. Call finish when the last invoice is booked.\n```\n\n" +
-		"A name that is not here is refused when the file is read. A name in braces stands for a value of the moment; a text may leave it out. Another name in braces is refused, unless it has a space or a quote, as JSON has. No text decides anything. `-` as a `loop_contract_…`, as `worktree`, `own_directory` or `resume_note` leaves that text out.\n\n" +
+		"A name that is not here is refused when the file is read. A name in braces stands for a value of the moment; a text may leave it out. Another name in braces is refused, unless it has a space or a quote, as JSON has. No text decides anything. `-` as a `loop_contract_…`, as `worktree`, `own_directory` or `resume_note` leaves that text out; for another text it is refused.\n\n" +
 		"Results that only say a fact, such as `Tool not found`, can't be replaced, nor can arguments' descriptions. `nudge` and `compaction.instructions` of the agent work as before. The tests generate this page.\n")
 	for _, text := range agent.Texts() {
 		fmt.Fprintf(&out, "\n## %s\n\nIt %s. At most %d bytes.%s\n\n%s\n", text.Name, text.Use, text.Max, placeholders(text), "> "+strings.ReplaceAll(text.Words, "\n", "\n> "))

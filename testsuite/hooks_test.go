@@ -133,7 +133,8 @@ func TestWhatAHookOfATurnReturns(t *testing.T) {
 	}
 }
 
-// A guard looks at the calls of every run of a session: their ids begin again in each.
+// A guard looks at the calls of every run of a session: their ids begin again in each. It is a function that
+// decides by the arguments (HA-116).
 func TestAGuardLooksAtEveryRun(t *testing.T) {
 	for _, carry := range []agent.Carry{"", agent.CarryReset} {
 		var made []string

@@ -17,7 +17,7 @@ import (
 )
 
 // Rules match by pattern, by what a tool does to the world, and by its arguments
-// (HA-113); of those that match the strictest wins, and a call that none matches is
+// (HA-113, HA-116); of those that match the strictest wins, and a call that none matches is
 // made (HA-112). After so many calls of a tool a person may be asked.
 func TestWhatRulesMatch(t *testing.T) {
 	type in struct {

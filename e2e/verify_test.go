@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -159,6 +160,29 @@ func TestTooManyVetoesEndTheRun(t *testing.T) {
 	five := 5
 	require.Equal(t, &agent.CheckCount{Invocations: 2, Vetoes: 2, Max: &five, CapReached: true, CapReachedBy: "rubric"}, out.Verify)
 	require.Len(t, checksOf(t, s, run.Session), 2)
+}
+
+// The answer that was vetoed once too often may be a call of finish: the outcome has it, too, with the output.
+func TestTheVetoedCallOfFinishIsKept(t *testing.T) {
+	t.Parallel()
+	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
+		if strings.HasPrefix(r.Instructions, "You judge") {
+			return saysText(`{"reasoning":"no","verdict":"veto"}`)
+		}
+		return callsTool(agent.FinishTool, `{"summary":"Booked it.","total":3}`)
+	})
+	for name, schema := range map[string]string{"": "", "with a schema": `{"type":"object","properties":{"summary":{"type":"string"},"total":{"type":"number"}}}`} {
+		s := on(t, shared(t))
+		s.worker = s.staff(t, m, nil, agent.Definition{
+			Name: "tester", Completion: agent.CompletionTool, Output: json.RawMessage(schema), Verify: agent.Verify{Checks: []agent.Check{{Name: "rubric", Judge: &agent.Judge{}}}, Max: 1},
+		})
+		_, out := s.run(t, "go", nil)
+		require.Equal(t, string(agent.CodeVerifyCapped), out.Reason, name)
+		require.Equal(t, "Booked it.", out.Text, name)
+		if schema != "" {
+			require.JSONEq(t, `{"summary":"Booked it.","total":3}`, string(out.Output))
+		}
+	}
 }
 
 // An interrupt cuts a judge off. The answer waits, and the resume asks the judge again; both are paid.

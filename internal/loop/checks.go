@@ -137,6 +137,12 @@ func (k *Checks) propose(p Proposal, most int) bool {
 	return true
 }
 
+// fill sets the answer of an outcome.
+func (p Proposal) fill(o *agent.Outcome) {
+	o.Text, o.Citations, o.Output, o.Files = p.Text, p.Citations, p.Output, p.Files
+}
+
+// dropProposal forgets the answer that waits.
 func (k *Checks) dropProposal() { k.Proposal = nil }
 
 // next counts a check that is about to be made, and returns its number.

@@ -117,8 +117,14 @@ func (s *step) completeWith(p Proposal) {
 		s.endTask()
 		return
 	}
-	s.end(agent.StatusCompleted, p.Reason, func(o *agent.Outcome) {
-		o.Text, o.Citations, o.Output, o.Files = p.Text, p.Citations, p.Output, p.Files
+	s.end(agent.StatusCompleted, p.Reason, p.fill)
+}
+
+// failWith is [step.fail] with an answer that was not accepted, also one that is a call of finish.
+func (s *step) failWith(p Proposal, err *agent.Error) {
+	s.end(agent.StatusFailed, string(err.Code), func(o *agent.Outcome) {
+		p.fill(o)
+		o.Error = s.withRun(err)
 	})
 }
 

@@ -186,15 +186,15 @@ func (s *step) verified() {
 
 // vetoed tells the model why its answer was not accepted, or ends the run after too many vetoes.
 func (s *step) vetoed(k agent.Check, at CurrentCheck) {
-	v := *at.Verdict
+	v, p := *at.Verdict, *s.Checks.Proposal
 	s.noteVeto()
 	capped := s.Checks.vetoed(s.Spec.Verify.Max)
 	switch why := quote(firstOf(v.Reasoning, v.NextStep, k.FeedbackFallback)); {
 	case k.Max > 0 && s.Checks.vetoedBy(at.Index, k):
-		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the check %s has vetoed the answer %d times, as often as its max allows; the last time: %s", k.Name, k.Max, why))
+		s.failWith(p, agent.Errorf(agent.CodeVerifyCapped, "the check %s has vetoed the answer %d times, as often as its max allows; the last time: %s", k.Name, k.Max, why))
 		return
 	case capped:
-		s.fail(agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, why))
+		s.failWith(p, agent.Errorf(agent.CodeVerifyCapped, "the checks have vetoed the answer %d times, as often as verify.max allows; the last one was %s: %s", s.Checks.Vetoes, k.Name, why))
 		return
 	}
 	m := agent.TextMessage(agent.RoleUser, feedback(k, v))

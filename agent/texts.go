@@ -188,6 +188,9 @@ func (d *Definition) Text(name TextName, values ...string) string {
 // checkOwnTexts refuses a text whose name the runtime does not have, and one that is too long.
 func (d Definition) checkOwnTexts() error {
 	size := 0
+	if strings.TrimSpace(d.Nudge) == NoText {
+		return d.noDash("nudge")
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Texts)) {
 		path, text := "texts."+string(name), d.Texts[name]
 		i := slices.IndexFunc(texts, func(t TextInfo) bool { return t.Name == name })
@@ -199,8 +202,8 @@ func (d Definition) checkOwnTexts() error {
 			return Errorf(CodeInvalidInput, "agent %s: %s has %d bytes, and may have %d", d.Name, path, len(text), texts[i].Max).WithPath(path)
 		case texts[i].foreign(text) != "":
 			return Errorf(CodeInvalidInput, "agent %s: %s names %s, which stands for no value; %s", d.Name, path, texts[i].foreign(text), texts[i].known()).WithPath(path)
-		case text == NoText && !slices.Contains(optionalTexts, name):
-			return Errorf(CodeInvalidInput, "agent %s: %s can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own", d.Name, path).WithPath(path)
+		case strings.TrimSpace(text) == NoText && !(text == NoText && slices.Contains(optionalTexts, name)):
+			return d.noDash(path)
 		case strings.TrimSpace(text) == "":
 			return Errorf(CodeInvalidInput, "agent %s: %s is empty; write a text, or leave it out", d.Name, path).WithPath(path)
 		}
@@ -209,6 +212,11 @@ func (d Definition) checkOwnTexts() error {
 		return Errorf(CodeInvalidInput, "agent %s: texts have %d bytes together, and may have %d", d.Name, size, maxTexts).WithPath("texts")
 	}
 	return nil
+}
+
+// noDash returns the error of a text that is only a dash, and can't be left out by one.
+func (d Definition) noDash(path string) error {
+	return Errorf(CodeInvalidInput, "agent %s: %s can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own", d.Name, path).WithPath(path)
 }
 
 func textNames() string {

@@ -57,6 +57,18 @@ func TestDoctorAsksServersOfModels(t *testing.T) {
 	require.Contains(t, r.out, "-> start the server, or correct base_url of models.gone")
 }
 
+// Doctor finds what a daemon may not watch: its worker would refuse the agent.
+func TestDoctorLooksAtWatchedFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a:\n    model: \"script:s.yaml\"\n    daemon: {watch: [inbox, .env]}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	r := b.run("doctor")
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.out, "FAIL watch       agent a: daemon.watch[1]: ")
+	require.Contains(t, r.out, "-> watch paths of the workspace that the file tools may read")
+}
+
 // A fault of a check says of which agent it is, and on which line, also in doctor.
 func TestDoctorNamesTheAgentOfAWrongCheck(t *testing.T) {
 	t.Parallel()

@@ -147,6 +147,13 @@ func opaque(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Kind() == reflect.Interface
 }
 
+// abbreviated has the types that decode their own JSON only since a plain value may stand for their
+// object. An object has their fields, and no other ones.
+var abbreviated = map[reflect.Type]bool{
+	reflect.TypeFor[agent.Remedy]():       true,
+	reflect.TypeFor[agent.ToolApproval](): true,
+}
+
 // readsText reports whether a type decodes a JSON string, and nothing else.
 func readsText(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
@@ -266,7 +273,7 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 		at := strings.TrimPrefix(path+"."+key, ".")
 		var err error
 		switch {
-		case opaque(t):
+		case opaque(t) && !abbreviated[t]:
 			// An object that decodes itself may still have our fields.
 			if field, ok := c.fieldOf(t, key); ok && c.lost(object[key], field) {
 				return refuse(at, isZero)

@@ -106,7 +106,7 @@ func (s *State) requestConsistent(o Request) bool {
 	i := s.Calls.find(o.CallID)
 	switch o.Type {
 	case agent.RequestLimit:
-		return o.CallID == "" && i < 0
+		return o.CallID == "" && i < 0 && !o.RetryCall
 	case agent.RequestApproval, agent.RequestClientTool, agent.RequestQuestion:
 		return i >= 0 && s.Calls.List[i].Request == o.ID && s.Calls.List[i].State == CallAwaitingAnswer &&
 			(o.Call != nil || o.Type == agent.RequestQuestion && !o.RetryCall)

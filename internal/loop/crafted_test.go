@@ -132,6 +132,14 @@ func TestACraftedStateIsRefusedOrGoesOn(t *testing.T) {
 	}
 }
 
+// A request at a limit has no call that an answer would make again. The search above changes only keys that
+// a state has.
+func TestACraftedLimitMakesNoCall(t *testing.T) {
+	s := suspendedRuns(t)["limit"]
+	s.Requests.Open[0].RetryCall = true
+	require.False(t, goesOnWith(t, "a limit's request with retry_call", s))
+}
+
 // goesOnWith imports a state and pokes it, and reports whether it was taken.
 func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 	defer func() {

@@ -28,9 +28,9 @@ const watchName = "watch"
 
 // CheckWatch implements [tool.Workspaces]. A watched path is one that the file tools may read.
 func (w *Workspace) CheckWatch(paths []string) error {
-	for _, path := range paths {
+	for i, path := range paths {
 		if _, err := w.place(watchName, path); err != nil {
-			return agent.Errorf(agent.CodeInvalidInput, "%w", err).WithPath("daemon.watch")
+			return agent.Errorf(agent.CodeInvalidInput, "daemon.watch[%d]: %w", i, err).WithPath(fmt.Sprintf("daemon.watch[%d]", i))
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type document struct {
 	// Skills are directories with skills, relative to the agents file: each is a skill, or has
 	// skills as its subdirectories. An agent names the skills that it has.
 	Skills []string `json:"skills"`
-	// Workspace is the directory in which the tools fs_… and shell_run work, relative to the
+	// Workspace is the directory in which the tools fs_… and shell_run work and daemons watch, relative to the
 	// agents file.
 	Workspace string `json:"workspace"`
 	// Workspaces is the directory in which sub-agents get workspaces of their own, relative to the

@@ -68,6 +68,8 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:4: agents.a.require[1][0]: agent a has no tool "todo"; add it to the agent's tools`,
 			`fermata.yaml:5: agents.a.stop_after[0]: agent a has no tool "todo"; add it to the agent's tools`,
 		}},
+		{"a nudge that is a dash", sound + "    completion: tool\n    nudge: \"-\"\n", []string{"fermata.yaml:5: agent a: nudge can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own"}},
+		{"a misspelt key of a remedy", sound + "    recovery:\n      tool_error: {do: retry, tims: 2}\n", []string{"fermata.yaml:5: agents.a.recovery.tool_error.tims is not known here; did you mean \"times\"?"}},
 		{"a text that can't be left out", sound + "    texts: {nudge: \"-\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge can't be left out, and the model would read a dash; write a text, or leave the key out for the runtime's own"}},
 		{"a placeholder of no value", sound + "    texts: {nudge: \"Go on, {foo}.\"}\n", []string{"fermata.yaml:4: agent a: texts.nudge names {foo}, which stands for no value; this text has no values"}},
 		{"all skills of none", sound + "    skills: [\"*\"]\n", []string{`fermata.yaml:4: agents.a.skills[0]: "*" stands for all skills of the file, and it has none; name their directories with skills: at the top of the file`}},
@@ -314,6 +316,7 @@ func TestTheWorkspaceIsOpenedForWatches(t *testing.T) {
 			kit, err := f.Open(nil, nil)
 			require.NoError(t, err)
 			require.NotNil(t, kit.Workspaces())
+			require.Empty(t, kit.Tools, "no agent has one")
 			require.NoError(t, kit.Close())
 		})
 	}

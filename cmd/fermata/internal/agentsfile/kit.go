@@ -282,7 +282,7 @@ type Kit struct {
 	Sources []tool.Source
 
 	file    *File
-	place   *workspace.Workspace // nil if no agent has its tools
+	place   *workspace.Workspace // nil if no agent needs it
 	servers []*mcp.Server        // sorted by name
 	open    []io.Closer
 }
@@ -292,7 +292,7 @@ type Kit struct {
 // sign in; nil keeps them in memory.
 func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 	k := &Kit{file: f}
-	_, servers := f.uses()
+	tools, servers := f.uses()
 	if dir := f.Workspace(); dir != "" {
 		w, err := workspace.Open(dir, f.WorkspaceOptions())
 		if err != nil {
@@ -300,7 +300,9 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 		}
 		k.open = append(k.open, w)
 		k.place = w
-		k.Tools = w.Tools()
+		if len(tools) > 0 { // else it is only watched, or copied
+			k.Tools = w.Tools()
+		}
 	}
 	if err := k.openWeb(); err != nil {
 		return nil, errors.Join(err, k.Close())

@@ -180,7 +180,7 @@ func needsWorkspace(def agent.Definition) bool {
 	return def.Daemon != nil && len(def.Daemon.Watch) > 0 || slices.ContainsFunc(def.Agents, own)
 }
 
-// Workspaces makes sub-agents' own workspaces; nil if no agent has a tool that works in the workspace.
+// Workspaces watches files, and makes workspaces of sub-agents; nil if no agent needs the workspace.
 func (k *Kit) Workspaces() tool.Workspaces {
 	if k.place == nil {
 		return nil

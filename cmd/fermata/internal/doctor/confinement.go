@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
@@ -32,6 +33,14 @@ func (d *examination) checkWorkspace(dir string, o *workspace.Options) {
 	defer w.Close()
 	if err := w.CheckWrite(); err != nil && d.file.Uses(workspace.WriteTool) {
 		d.failed("workspace", err, elsewhere)
+	}
+	for _, def := range d.file.Definitions() {
+		if def.Daemon == nil {
+			continue
+		}
+		if err := w.CheckWatch(def.Daemon.Watch); err != nil {
+			d.failed("watch", fmt.Errorf("agent %s: %w", def.Name, err), "watch paths of the workspace that the file tools may read, see docs/daemons.md")
+		}
 	}
 	if !d.file.Uses(workspace.ShellTool) {
 		return

@@ -21,8 +21,9 @@ import (
 
 // An agent with all policies of one agent: a role, a skill that fits the task, a notebook, a list of
 // steps, memory, reminders, lessons, recovery, reports of progress, a limit that adapts and one that
-// finalizes, tools that are found, a compaction of its own, hooks at each point, and an answer that a
-// tool, a judge and the start's judge check. Sub-agents need a server (see TestEveryCrashOfWorktrees).
+// finalizes, tools that are found, bounds of a turn's form, a compaction of its own, instructions that are
+// renewed, hooks at each point, and an answer that a tool, a judge and the start's judge check. What ends a run
+// in another way (finish, return_unable, stop_after, done_sentinel) can't be in the same story. Sub-agents need a server (see TestEveryCrashOfWorktrees).
 func TestAllPoliciesAtOnce(t *testing.T) {
 	seen := map[string]int{} // calls of tools and hooks
 	script := testsuite.NewScript(
@@ -41,7 +42,7 @@ func TestAllPoliciesAtOnce(t *testing.T) {
 	).WithInfo(model.Info{Window: 12_000})
 	tools := []tool.Tool{
 		does(seen, "git_log", "", errors.New("no repository")), does(seen, "read_changes", "a, b and c "+strings.Repeat("whale ", 6000), nil),
-		does(seen, "sum_up", `{"summary":"There are three changes."}`, nil), does(seen, "plan", "", nil), does(seen, "look", "", nil), does(seen, "gate", "", nil), does(seen, "told", "", nil),
+		does(seen, "sum_up", `{"summary":"There are three changes."}`, nil), does(seen, "task", "", nil), does(seen, "plan", "", nil), does(seen, "look", "", nil), does(seen, "gate", "", nil), does(seen, "told", "", nil),
 		tool.New("count_notes", "Counts.", func(_ context.Context, _ *tool.Call, p agent.Proposal) (string, error) {
 			return map[bool]string{true: "There are three changes."}[p.Text == "Two notes."], nil
 		}, &tool.Options{ReadOnly: true}),
@@ -49,13 +50,13 @@ func TestAllPoliciesAtOnce(t *testing.T) {
 	s := testsuite.New(t, &testsuite.Options{Model: script, Worker: &worker.Options{Skills: noteSkill(t), Tools: tools, Agents: []agent.Definition{{
 		Name: "writer", Model: "anthropic/claude-sonnet-5", Role: "summarizer", ReasoningPolicy: &agent.ReasoningPolicy{}, Reminders: []agent.Reminder{{Text: "Three notes at most."}},
 		Tools:  []string{"git_log", "read_changes", agent.TodoTool, agent.MemoryTool, agent.ReportProgressTool, agent.WaitForUserTool, agent.AwaitResumptionTool},
-		Skills: []string{"release-notes"}, SkillMatch: &agent.SkillMatch{}, Notebook: &agent.NotebookPolicy{}, Lessons: true, Report: true, TimestampMessages: true,
+		Skills: []string{"release-notes"}, SkillMatch: &agent.SkillMatch{}, Notebook: &agent.NotebookPolicy{}, Lessons: true, Report: true, TimestampMessages: true, RefreshOnResume: true, TurnPolicy: &agent.TurnPolicy{MaxProseChars: 400}, TextCalls: agent.TextCallsReject,
 		ToolSearch: &agent.ToolSearch{Always: []string{"git_log", agent.TodoTool, agent.MemoryTool}}, Compaction: agent.CompactionPolicy{Strategy: agent.CompactionCustom, Tool: "sum_up", KeepLast: -1},
 		Recovery: agent.Recovery{agent.FailureToolError: {Do: agent.RecoverCorrect, Times: 2}}, LoopDetection: agent.LoopDetection{Cycles: 3},
 		Limits: agent.Limits{Adaptive: &agent.AdaptiveLimit{Initial: 6, Max: 20}}, OnLimit: agent.LimitActionFinalize,
 		Verify: agent.Verify{Checks: []agent.Check{{Name: "count", Tool: "count_notes"}, {Name: "rubric", Judge: &agent.Judge{Model: "anthropic/claude-haiku-5", Instructions: "Three notes are enough."}}}},
 		Hooks: agent.Hooks{
-			BeforeCalls: agent.CallHooks{Checks: asksTool("plan")}, AfterTurn: agent.TurnHooks{Checks: asksTool("look")},
+			BeforeRun: agent.RunHooks{Checks: asksTool("task")}, BeforeCalls: agent.CallHooks{Checks: asksTool("plan")}, AfterTurn: agent.TurnHooks{Checks: asksTool("look")},
 			BeforeSuspension: agent.HookList{Checks: asksTool("gate")}, AfterSuspension: agent.HookList{Checks: asksTool("told")},
 			BeforeResume: agent.HookList{Checks: asksTool("gate")}, AfterResume: agent.HookList{Checks: asksTool("told")},
 		},
@@ -74,7 +75,7 @@ func TestAllPoliciesAtOnce(t *testing.T) {
 	said := o.Report.JudgeDecisions
 	require.Equal(t, []string{"count", "count", "rubric", agent.StartJudge}, []string{said[len(said)-4].Check, said[len(said)-3].Check, said[len(said)-2].Check, said[len(said)-1].Check})
 	require.Subset(t, types(run.Events()), []agent.EventType{agent.EventSkillActivated, agent.EventNotebookUpdated, agent.EventLessonLearned, agent.EventLimitMoved, agent.EventCheckDone, agent.EventCompacted, agent.EventProgressReported})
-	require.Equal(t, map[string]int{"git_log": 1, "read_changes": 1, "sum_up": 2, "plan": 4, "look": 10, "gate": 2, "told": 4}, seen)
+	require.Equal(t, map[string]int{"task": 1, "git_log": 1, "read_changes": 1, "sum_up": 2, "plan": 4, "look": 10, "gate": 2, "told": 4}, seen)
 
 	o = s.Start("writer", "More, please", &client.StartOptions{Session: run.Session, Limits: agent.Limits{Turns: 1}}).Ended()
 	require.Equal(t, agent.CodeLimitTurns, o.Error.Code)

@@ -75,6 +75,7 @@ type policyEnd struct {
 	Judged     string // verdicts in the report
 	Compacted  string // strategies
 	Progress   string
+	Merged     string // what its sub-agent has put into its files
 }
 
 // completes is the end of a run that pays once and answers.
@@ -133,7 +134,7 @@ const commandOf = `f=$(cat block 2>/dev/null) && ! test -e "$f" && : >"$f" && sl
 
 // policyRows are the table: a row for each policy. To add one, name its agent, its point and its end.
 func policyRows() []policyRow {
-	return slices.Concat(checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
+	return slices.Concat(formRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
 }
 
 // checkRows are those of checks.

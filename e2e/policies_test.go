@@ -127,7 +127,7 @@ func (p *policies) start(t *testing.T, column string) {
 func (p *policies) awaits(t *testing.T, row policyRow, column string) {
 	t.Helper()
 	session := policySession(row.name, column)
-	if row.says != "" {
+	if row.at == "waits" {
 		require.Equal(t, agent.SuspensionInputRequired, p.suspended(t, p.runs[session]).Kind, session)
 		return
 	}
@@ -215,7 +215,7 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 	require.NoError(t, err)
 	steps, err := p.Todo(t.Context(), session)
 	require.NoError(t, err)
-	e.Notebook, e.Todo, e.Skills = book.Version, len(steps), strings.Join(p.updates(t, session), ",")
+	e.Notebook, e.Todo, e.Skills, e.Merged = book.Version, len(steps), strings.Join(p.updates(t, session), ","), p.merged(session)
 	for _, event := range p.view(t, session).Events() {
 		switch event.Type {
 		case agent.EventLessonLearned:
@@ -243,8 +243,9 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 	return e
 }
 
-// timeInResult is a time in a result that says since when a sub-agent is suspended.
-var timeInResult = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
+// ownInResult is what only one session has in a result: the time since when a sub-agent is suspended, or the
+// name of a sub-agent's worktree.
+var ownInResult = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|coder-[0-9a-f]{12}`)
 
 // conversation is what the model of a session has read and said, the same for each session that did the same.
 func (p *policies) conversation(t *testing.T, session string) (lines []string) {
@@ -260,7 +261,7 @@ func (p *policies) conversation(t *testing.T, session string) (lines []string) {
 			}
 		}
 		line = strings.ReplaceAll(line, session, sessionInReplies)
-		lines = append(lines, timeInResult.ReplaceAllString(line, "TIME"))
+		lines = append(lines, ownInResult.ReplaceAllString(line, "OWN"))
 	}
 	return lines
 }

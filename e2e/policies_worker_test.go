@@ -107,10 +107,7 @@ func (m policyModel) Generate(ctx context.Context, r *model.Request, emit func(m
 		return looker(ctx, r), nil // also for the judge of a start, who is the row's own model
 	}
 	if column := session[strings.LastIndex(session, "-")+1:]; column == columnBefore || column == columnAfter {
-		if slices.Contains(offered(*r), agent.FinishTool) {
-			return asksFor(model.CallPart("", agent.FinishTool, `{"summary":"forked"}`)), nil
-		}
-		return saysText("forked"), nil
+		return forkReply(r), nil
 	}
 	reply, err := m.Model.Generate(ctx, r, emit)
 	if err != nil {
@@ -235,22 +232,27 @@ func (w *policyWorld) options(build string, st store.Store) (o *worker.Options, 
 		o.Agents = append(o.Agents, def)
 	}
 	if build == "a" {
-		o.Skills, err = policySkills(w.Dir)
+		if o.Skills, err = policySkills(w.Dir); err != nil {
+			return nil, nil, err
+		}
 	}
-	return o, files.Close, err
+	forms, err := w.addForms(o)
+	return o, func() error { return errors.Join(files.Close(), forms()) }, err
 }
 
-// policySkills reads the skill of the rows, and writes it first.
+// policySkills reads the skills of the rows, and writes them first.
 func policySkills(dir string) ([]*skill.Skill, error) {
-	dir = filepath.Join(dir, "skills", "ship")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+	dir = filepath.Join(dir, "skills")
+	for _, name := range []string{"ship", "go"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+		text := "---\nname: " + name + "\ndescription: Deploy a release.\nallowed-tools: pay\n---\nThe words of " + name + ".\n"
+		if err := os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
-	text := "---\nname: ship\ndescription: Deploy a release.\nallowed-tools: pay\n---\nThe words of ship.\n"
-	if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return skill.ReadDirs(filepath.Dir(dir))
+	return skill.ReadDirs(dir)
 }
 
 // workPolicies is the main function of the process that is killed.

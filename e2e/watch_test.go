@@ -198,3 +198,44 @@ func TestAWorkerKilledWhileItLooks(t *testing.T) {
 	_, err = s.Daemon(s.queue).Stop(t.Context(), "done", nil)
 	require.NoError(t, err)
 }
+
+// A daemon is interrupted while its worker looks at its files. What that look sees wakes nobody, and no
+// look is made while the daemon is held. After the resume, under a build whose agent watches nothing, the
+// daemon notices what has changed meanwhile, once (HA-91).
+func TestAnInterruptWhileAWorkerLooks(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
+	dir, looking, seen := t.TempDir(), make(chan struct{}), make(chan struct{})
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "inbox"), 0o700))
+	o, e, script, err := watchesFiles(s.store, s.queue, dir, func(n int64) {
+		if n == 2 {
+			close(looking)
+			<-seen
+		}
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { e.Close() })
+	first := s.open(t, o)
+	run, err := s.Start(t.Context(), "watcher", "", &client.StartOptions{Session: s.queue})
+	require.NoError(t, err)
+	<-looking
+	s.say(t, run, agent.InterruptCommand{})
+	require.NotEmpty(t, s.suspended(t, run).Holds)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "inbox", "a.txt"), nil, 0o600))
+	close(seen)
+	require.Never(t, func() bool { return e.looks.Load() > 2 }, 6*time.Second, 50*time.Millisecond)
+	require.Empty(t, script.Requests(), "it is held")
+	first.Stop()
+
+	o.Build, o.Agents[0].Daemon = "b", &agent.Daemon{}
+	s.open(t, o)
+	s.say(t, run, agent.ResumeCommand{})
+	require.Eventually(t, func() bool { return len(script.Requests()) == 1 }, patience, 20*time.Millisecond)
+	s.idles(t, run)
+	from := e.looks.Load()
+	require.Eventually(t, func() bool { return e.looks.Load() > from+1 }, patience, 20*time.Millisecond)
+	require.Equal(t, []string{`Files that you watch have changed: "inbox/a.txt".`}, s.news(t, s.queue))
+	_, err = s.Daemon(s.queue).Stop(t.Context(), "done", nil)
+	require.NoError(t, err)
+}

@@ -36,6 +36,8 @@ type policyRow struct {
 	// judge is that of each start. says is a message that each run waits for.
 	judge *agent.Judge
 	says  string
+	// resumes are the columns whose runs are parked in the end, until somebody resumes them.
+	resumes []string
 	// window is how many tokens the model takes; zero means any number.
 	window int
 }
@@ -76,6 +78,7 @@ type policyEnd struct {
 	Compacted  string // strategies
 	Progress   string
 	Merged     string // what its sub-agent has put into its files
+	Hooks      string // decisions of checks that look at something else than an answer
 }
 
 // completes is the end of a run that pays once and answers.
@@ -134,7 +137,7 @@ const commandOf = `f=$(cat block 2>/dev/null) && ! test -e "$f" && : >"$f" && sl
 
 // policyRows are the table: a row for each policy. To add one, name its agent, its point and its end.
 func policyRows() []policyRow {
-	return slices.Concat(formRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
+	return slices.Concat(formRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), hookRows(), otherRows())
 }
 
 // checkRows are those of checks.

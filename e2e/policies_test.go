@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -127,9 +128,13 @@ func (p *policies) start(t *testing.T, column string) {
 func (p *policies) awaits(t *testing.T, row policyRow, column string) {
 	t.Helper()
 	session := policySession(row.name, column)
-	if row.at == "waits" {
+	switch {
+	case row.at == "waits":
 		require.Equal(t, agent.SuspensionInputRequired, p.suspended(t, p.runs[session]).Kind, session)
 		return
+	case row.at == string(agent.PointBeforeResume): // nobody waits for the answer, which comes after the row's point
+		p.suspended(t, p.runs[session])
+		require.NoError(t, signals.Signal(t.Context(), p.temporal, session, agent.ResumeCommand{Message: "Go on."}))
 	}
 	require.Eventually(t, func() bool { _, err := os.Stat(p.reached(session)); return err == nil }, patience, 20*time.Millisecond, session)
 }
@@ -139,7 +144,15 @@ func (p *policies) interrupt(t *testing.T, row policyRow) {
 	t.Helper()
 	session := policySession(row.name, columnHold)
 	p.awaits(t, row, columnHold)
-	p.say(t, p.runs[session], agent.InterruptCommand{Grace: agent.Duration(time.Second)})
+	// The run waits for no hook that the interrupt cuts off, and continues as new at once. If the hook's
+	// end comes before that, the server refuses the update as [agent.CodeNoWorker], and it is sent again.
+	command := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: session}, Grace: agent.Duration(time.Second)}
+	var err error
+	require.Eventually(t, func() bool {
+		_, err = signals.Update(t.Context(), p.temporal, session, command)
+		return !errors.Is(err, agent.CodeNoWorker)
+	}, patience, 20*time.Millisecond)
+	require.NoError(t, err, session)
 	require.NotEmpty(t, p.suspended(t, p.runs[session]).Holds, row.name)
 }
 
@@ -171,8 +184,15 @@ func (p *policies) resume(t *testing.T) {
 func (p *policies) ends(t *testing.T, row policyRow, column string) {
 	session := policySession(row.name, column)
 	if row.says != "" {
+		var answer agent.Command = agent.SendCommand{Text: row.says}
+		if asked := p.suspended(t, p.runs[session]).Requests; len(asked) > 0 {
+			answer = agent.AnswerCommand{Request: asked[0].ID, Text: row.says}
+		}
+		p.say(t, p.runs[session], answer)
+	}
+	if slices.Contains(row.resumes, column) {
 		p.suspended(t, p.runs[session])
-		p.say(t, p.runs[session], agent.SendCommand{Text: row.says})
+		p.say(t, p.runs[session], agent.ResumeCommand{Message: "Go on."})
 	}
 	out := p.result(t, p.runs[session])
 	want := row.end
@@ -222,6 +242,8 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 			e.Lessons++
 		case agent.EventCompacted:
 			e.Compacted += string(event.Compaction.Strategy)
+		case agent.EventCheckDone:
+			e.Hooks += decided(event.Check)
 		}
 	}
 	if out.Report != nil {

@@ -52,6 +52,11 @@ const (
 	columnAfter  = "after"  // a fork from after it
 )
 
+// forked reports whether a session is a fork of a row's run.
+func forked(session string) bool {
+	return strings.HasSuffix(session, "-"+columnBefore) || strings.HasSuffix(session, "-"+columnAfter)
+}
+
 // reach blocks a run at its row's point until its context ends, once: a second worker, or a resumed
 // run, passes. The file says that the point was reached.
 func (w *policyWorld) reach(ctx context.Context, session, point string) error {
@@ -106,7 +111,7 @@ func (m policyModel) Generate(ctx context.Context, r *model.Request, emit func(m
 	if looks {
 		return looker(ctx, r), nil // also for the judge of a start, who is the row's own model
 	}
-	if column := session[strings.LastIndex(session, "-")+1:]; column == columnBefore || column == columnAfter {
+	if forked(session) {
 		return forkReply(r), nil
 	}
 	reply, err := m.Model.Generate(ctx, r, emit)
@@ -182,11 +187,11 @@ func (w *policyWorld) policyTools() []tool.Tool {
 	sumUp := func(ctx context.Context, c *tool.Call, _ agent.CompactionInput) (agent.CompactionSummary, error) {
 		return agent.CompactionSummary{Summary: "Summed up by hand."}, w.reach(ctx, c.Session, "sums up")
 	}
-	return []tool.Tool{
+	return append(w.hookTools(),
 		tool.New("read", "reads a page", read, readOnly), tool.New("sum_up", "sums up", sumUp, readOnly),
 		tool.New("pay", "pays an invoice", pay, nil), tool.New("look", "looks around", says("nothing"), nil), tool.New("listen", "listens", says("silence"), nil),
 		tool.New("broken", "breaks", breaks, nil), tool.New("check", "checks", check, readOnly),
-	}
+	)
 }
 
 // looker is the model of the judge and of the verifying agent: they veto the answer "first", and calls of

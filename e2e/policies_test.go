@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -144,15 +143,7 @@ func (p *policies) interrupt(t *testing.T, row policyRow) {
 	t.Helper()
 	session := policySession(row.name, columnHold)
 	p.awaits(t, row, columnHold)
-	// The run waits for no hook that the interrupt cuts off, and continues as new at once. If the hook's
-	// end comes before that, the server refuses the update as [agent.CodeNoWorker], and it is sent again.
-	command := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: session}, Grace: agent.Duration(time.Second)}
-	var err error
-	require.Eventually(t, func() bool {
-		_, err = signals.Update(t.Context(), p.temporal, session, command)
-		return !errors.Is(err, agent.CodeNoWorker)
-	}, patience, 20*time.Millisecond)
-	require.NoError(t, err, session)
+	p.say(t, p.runs[session], agent.InterruptCommand{Grace: agent.Duration(time.Second)})
 	require.NotEmpty(t, p.suspended(t, p.runs[session]).Holds, row.name)
 }
 

@@ -34,7 +34,7 @@ func TestWatchedPathsAreChecked(t *testing.T) {
 	d.Watch[0] = "out/inbox"
 	_, err = o.Components()
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
-	require.ErrorContains(t, err, "agent watcher: daemon.watch: watch refused: out/inbox is outside the workspace")
+	require.ErrorContains(t, err, "agent watcher: daemon.watch[0]: watch refused: out/inbox is outside the workspace")
 }
 
 // A worker that can't make the workspaces that its agents name does not start, and says what to do.

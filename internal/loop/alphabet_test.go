@@ -94,6 +94,9 @@ func (th theme) due(p place) (all []string) {
 	if at := s.SuspensionHooks.Current; at != nil {
 		all = append(all, "judged "+at.Call+` {} {"verdict":"accept"}`)
 	}
+	if call := s.SuspensionHooks.Dropped; call != "" {
+		all = append(all, "judged "+call+` {} {"verdict":"accept"}`)
+	}
 	if s.SuspensionHooks.fetching() || s.Refreshing.Fetching {
 		all = append(all, "instructions be brief")
 	}

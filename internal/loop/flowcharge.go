@@ -65,7 +65,8 @@ func (s *step) chargeLostCall(c Call) {
 // chargeLateResult charges what a call that the run no longer waits for has used beyond the estimate.
 // A result that charges nothing is refused.
 func (s *step) chargeLateResult(in ToolReturned) error {
-	if s.Phase == RunEnded || len(in.Charges) == 0 {
+	dropped := s.SuspensionHooks.returned(in.Result.Call)
+	if s.Phase == RunEnded || len(in.Charges) == 0 && !dropped {
 		return s.refuse("the result of call %s is not waited for", in.Result.Call)
 	}
 	s.chargeBeyond(in.Estimate, in.Charges)

@@ -229,7 +229,12 @@ func (s *step) giveUpHook() {
 	u := s.hookUpdate()
 	u.Status = agent.CallSkipped
 	s.record(agent.Event{Type: agent.EventCheckDone, Check: u})
-	s.do(CancelCall{Call: s.SuspensionHooks.end().Call})
+	s.do(CancelCall{Call: s.SuspensionHooks.drop()})
+}
+
+// awaitsDroppedHook reports whether a hook that was cancelled has not returned.
+func (s *step) awaitsDroppedHook() bool {
+	return s.SuspensionHooks.Dropped != "" && s.Revision >= droppedHookSince
 }
 
 // tellResume lets the hooks after a resume be told of it, unless it is an idle daemon that works again,

@@ -388,6 +388,7 @@ func (s *step) continued() {
 	s.Children.newExecution(s.At)
 	s.Log.leaveTail()
 	s.Watch.over()
+	s.SuspensionHooks.newExecution()
 	s.Suspensions.markContinuedAsNew()
 	if s.isFlow() { // no late result comes to this execution
 		s.Budget.setCharged(agent.Usage{})

@@ -32,6 +32,10 @@ const childNewsSince = 2
 // does not say more. Before, it counted as the failure of the owner.
 const vetoStaysSince = 2
 
+// droppedHookSince is the revision from which a run continues as new only when a hook that was cancelled has
+// returned. Before, it did in the same task, and the server refused that.
+const droppedHookSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

@@ -292,6 +292,8 @@ func (s *step) mayContinueAsNew() bool {
 	switch {
 	case s.SuspensionHooks.asked(), s.Refreshing.Fetching: // the new execution would miss what comes
 		return false
+	case s.awaitsDroppedHook() && !s.NearHistoryLimit: // what comes would make the server refuse the task
+		return false
 	case s.ready():
 		return true
 	case s.awaitsCalls():

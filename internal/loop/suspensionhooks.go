@@ -12,6 +12,8 @@ import (
 type SuspensionHooks struct {
 	// Current is the hook that works; nil if none does.
 	Current *CurrentCheck `json:"current,omitempty"`
+	// Dropped is the call of the hook that was cancelled last, until it returns; empty for none.
+	Dropped string `json:"dropped,omitempty"`
 	// Resume is the resume that waits for its hooks, or for newer instructions; nil if none does.
 	Resume *PendingResume `json:"resume,omitempty"`
 	// Resumed is what the hooks after a resume are told; nil if all were.
@@ -68,6 +70,24 @@ func (h *SuspensionHooks) end() CurrentCheck {
 	h.Current = nil
 	return was
 }
+
+// drop ends the hook that works, and remembers that it has still to return.
+func (h *SuspensionHooks) drop() (call string) {
+	h.Dropped = h.end().Call
+	return h.Dropped
+}
+
+// returned notes that a call has returned, and reports whether it is the one of a hook that was dropped.
+func (h *SuspensionHooks) returned(call string) bool {
+	if h.Dropped == "" || h.Dropped != call {
+		return false
+	}
+	h.Dropped = ""
+	return true
+}
+
+// newExecution forgets a hook whose result does not come to this execution.
+func (h *SuspensionHooks) newExecution() { h.Dropped = "" }
 
 // keepResume keeps a resume until its hooks were asked. takeResume returns it, and forgets it.
 func (h *SuspensionHooks) keepResume(p PendingResume) {

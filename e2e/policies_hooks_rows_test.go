@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -105,6 +106,10 @@ func turnHookRows() []policyRow {
 	return []policyRow{steers, asks, fails, stops}
 }
 
+// hookTime is how long a hook may work. A run must be interrupted, and its worker killed, within it. After the
+// kill another worker calls the hook when it is over.
+const hookTime = 20 * time.Second
+
 // suspensionHookRows are those of hooks around a suspension and a resume. Each row's worker is killed,
 // and its run interrupted, while the hook works.
 func suspensionHookRows() []policyRow {
@@ -115,7 +120,7 @@ func suspensionHookRows() []policyRow {
 	}
 	until := map[string]any{} // somebody resumes it
 	soon := map[string]any{"after": "1s", "on_timeout": "resume_with_input", "input": "It is time."}
-	hook := agent.HookList{Checks: []agent.Check{{Name: "around", Tool: "around", Timeout: agent.Duration(2e9)}}}
+	hook := agent.HookList{Checks: []agent.Check{{Name: "around", Tool: "around", Timeout: agent.Duration(hookTime)}}}
 	tools := []string{"pay", "look", agent.AwaitResumptionTool, agent.WaitForUserTool}
 	return []policyRow{
 		{ // it denies the park of the second turn, and allows that of the third one; an interrupt lets the first one be, too

@@ -137,7 +137,7 @@ const commandOf = `f=$(cat block 2>/dev/null) && ! test -e "$f" && : >"$f" && sl
 
 // policyRows are the table: a row for each policy. To add one, name its agent, its point and its end.
 func policyRows() []policyRow {
-	return slices.Concat(formRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), hookRows(), otherRows())
+	return slices.Concat(formRows(), hookRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
 }
 
 // checkRows are those of checks.

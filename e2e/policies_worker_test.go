@@ -100,7 +100,7 @@ func (m policyModel) Generate(ctx context.Context, r *model.Request, emit func(m
 		point = "looks"
 	case len(r.Messages) > 0 && r.Messages[len(r.Messages)-1].Note == agent.NoteSummary:
 		point = "last reply"
-	default:
+	case r.Call.Session == session: // and not a sub-agent's
 		m.w.mu.Lock()
 		m.w.last[session] = *r
 		m.w.mu.Unlock()

@@ -93,7 +93,8 @@ func (t *charges) startCall(name string, messages []agent.Message) {
 	}
 }
 
-// estimateInput estimates the input of the request in progress, unless the provider has reported it.
+// estimateInput estimates the input of the request in progress, unless the provider has reported it. The
+// caller holds mu.
 func (t *charges) estimateInput() {
 	if t.Open != nil && t.sent != nil && t.estimator != nil {
 		t.Open.Usage.Input = t.estimator().RequestTokens(t.sent)

@@ -206,7 +206,7 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 			}
 		}
 		if err := checkWatch(d, a.Spec.Daemon); err != nil {
-			faults = append(faults, durable.Within("agent "+name, err).WithPath("daemon.watch"))
+			faults = append(faults, durable.Within("agent "+name, err))
 		}
 		faults = append(faults, checkVerifiers(d, a)...)
 		d.Agents[name] = a
@@ -220,7 +220,7 @@ func checkWatch(d *activities.Activities, daemon *agent.Daemon) error {
 	case daemon == nil || len(daemon.Watch) == 0:
 		return nil
 	case d.Workspaces == nil:
-		return durable.Within("daemon.watch", noWorkspace())
+		return durable.Within("daemon.watch", noWorkspace()).WithPath("daemon.watch")
 	}
 	return d.Workspaces.CheckWatch(daemon.Watch)
 }

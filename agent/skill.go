@@ -13,7 +13,7 @@ import (
 const SkillTool = "skill"
 
 // Skill is what a run knows of a skill before it reads its instructions. The package skill
-// reads skills of directories.
+// reads skills of directories, and mcp.Server.Skills lists those of an MCP server.
 type Skill struct {
 	// Name is 1 to 64 lower-case letters, digits and single "-".
 	Name string `json:"name"`
@@ -266,7 +266,7 @@ func (u *SkillUpdate) size() int {
 
 func skillsSize(skills []Skill) (n int) {
 	for _, k := range skills {
-		n += len(k.Name) + len(k.Description) + len(k.WhenToUse) + len(k.Digest)
+		n += len(k.Name) + len(k.Description) + len(k.WhenToUse) + len(k.Digest) + len(k.Server)
 	}
 	return n
 }

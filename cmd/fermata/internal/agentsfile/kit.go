@@ -50,9 +50,10 @@ type serverEntry struct {
 	Resources bool `json:"resources"`
 	// TrustHints believes the server which of its tools only read.
 	TrustHints bool `json:"trust_hints"`
-	// Optional lets runs begin without the server's tools if the server cannot be asked.
+	// Optional lets runs begin without the server's tools and skills if it cannot be asked.
 	Optional bool `json:"optional"`
-	// StartTimeout is how long the server may take to start and to list its tools, at most 5m.
+	// StartTimeout is how long the server may take to start, to list its tools, to list its
+	// skills, and to give a file of one, at most 5m each.
 	StartTimeout agent.Duration `json:"start_timeout" default:"10s"`
 	// CallTimeout is how long one call may take, at most 24h.
 	CallTimeout agent.Duration `json:"call_timeout" default:"10m"`
@@ -250,15 +251,6 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 	}
 	s := mcp.NewHTTP(name, e.URL, e.options(env, log, vault))
 	return s, s.Err()
-}
-
-// uses returns the workspace tools and the MCP servers that some agent names, for their tools or
-// their skills.
-func (f *File) uses() (tools, servers []string) {
-	tools, servers = f.usesTools()
-	servers = append(servers, slices.Collect(maps.Keys(f.served()))...)
-	slices.Sort(servers)
-	return tools, slices.Compact(servers)
 }
 
 // usesTools returns the workspace tools, and the MCP servers whose tools some agent names.

@@ -31,6 +31,15 @@ func (f *File) served() map[string][]string {
 	return wanted
 }
 
+// uses returns the workspace tools and the MCP servers that some agent names, for their tools or
+// their skills.
+func (f *File) uses() (tools, servers []string) {
+	tools, servers = f.usesTools()
+	servers = append(servers, slices.Collect(maps.Keys(f.served()))...)
+	slices.Sort(servers)
+	return tools, slices.Compact(servers)
+}
+
 // OpenSkills opens the MCP servers whose skills agents name, and asks for these. The kit is nil if
 // no agent names any. Close it also beside an error.
 func (f *File) OpenSkills(ctx context.Context) (*Kit, error) {

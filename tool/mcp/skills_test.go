@@ -78,7 +78,7 @@ type shelf struct {
 	entries, unlisted []listedSkill
 	files             map[string]string
 	reads             []string
-	list              func() // called by each list
+	list, read        func() // called by each list, and by each read
 	mu                sync.Mutex
 }
 
@@ -121,6 +121,9 @@ func (s *shelf) server() *sdk.Server {
 			p, ok := req.GetParams().(*sdk.ReadResourceParams)
 			if !ok {
 				return next(ctx, method, req)
+			}
+			if s.read != nil {
+				s.read()
 			}
 			var body string
 			s.with(func(s *shelf) {
@@ -378,7 +381,8 @@ func TestSkillsOfAServerThatFails(t *testing.T) {
 		"gone":         {reach(t, gone.URL, mcp.Options{StartTimeout: 100 * time.Millisecond}), agent.CodeToolFailed, "can't be reached"},
 		"slow":         {shelved(t, slow, mcp.Options{StartTimeout: 500 * time.Millisecond}), agent.CodeToolFailed, "did not list them within 500ms"},
 		"endless":      {shelved(t, endless, mcp.Options{}), agent.CodeToolFailed, "more than"},
-		"sign-in":      {reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: &mcp.OAuth{Redirect: "http://localhost/"}}), agent.CodeNotSetUp, "needs a person to sign in"},
+		"sign-in":      {reach(t, gone.URL, mcp.Options{OAuth: &mcp.OAuth{}}), agent.CodeNotSetUp, "needs a person to sign in"},
+		"for all":      {reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: &mcp.OAuth{Client: "robot"}, Per: mcp.PerWorker}), agent.CodeNotSetUp, "needs a person to sign in"},
 		"a secret":     {shelved(t, echo, mcp.Options{Headers: map[string]string{"X-Key": "${KEY}"}, Env: map[string]string{"KEY": secret}}), agent.CodeInvalidInput, "has a secret of this worker"},
 		"closed":       {func() rig { r := shelved(t, aShelf(), mcp.Options{}); require.NoError(t, r.Close()); return r }(), agent.CodeToolFailed, "is closed"},
 	} {
@@ -451,4 +455,18 @@ func TestRunWhoseSkillIsGone(t *testing.T) {
 	run := env.Start("clerk", "Refund the customer", nil)
 	run.Completed()
 	require.Contains(t, script.Requests()[0].Instructions, "The skill refunds is not available in this turn: the MCP server tickets does not give skill://acme/refunds/SKILL.md")
+}
+
+// A server may take longer than a call that is made within the workflow's task.
+func TestRunWithASlowSkill(t *testing.T) {
+	b := aShelf()
+	b.read = func() { <-time.After(1200 * time.Millisecond) }
+	r := shelved(t, b, mcp.Options{})
+	skills, err := r.Skills(t.Context())
+	require.NoError(t, err)
+	script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.SkillTool, Arguments: map[string]any{"name": "refunds"}}}}, testsuite.Reply{Text: "done"})
+	env := testsuite.New(t, &testsuite.Options{Worker: &worker.Options{Skills: skills, Agents: []agent.Definition{{Name: "clerk", Model: "m", Skills: []string{"mcp:tickets"}}}}, Model: script})
+	env.Start("clerk", "begin", nil).Completed()
+	require.Contains(t, script.Requests()[1].Instructions, "Look first.")
+	b.with(func(b *shelf) { require.Len(t, b.reads, 1) })
 }

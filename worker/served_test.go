@@ -86,7 +86,12 @@ func TestSkillsOfServers(t *testing.T) {
 	}
 	err = components(with(agent.Definition{}), "mcp:desk")
 	require.ErrorIs(t, err, agent.CodeDenied)
-	require.ErrorContains(t, err, "agent a has skills of the MCP server desk, and its shell_run asks nobody")
+	require.ErrorContains(t, err, "agent a has skills of the MCP server desk, and its shell_run, or that of a sub-agent, asks nobody")
+	below := with(agent.Definition{Agents: []agent.SubAgent{{Agent: "b", Tools: []string{"shell_*"}}}})
+	below.Agents[0].Tools = nil
+	below.Agents = append(below.Agents, agent.Definition{Name: "b", Model: "script", Tools: []string{agent.ShellTool}})
+	require.ErrorIs(t, components(below, "mcp:desk"), agent.CodeDenied)
+	require.NoError(t, components(below, "*"))
 	err = components(with(agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{agent.ShellTool}, AfterCalls: 3}}}), "mcp:desk")
 	require.ErrorIs(t, err, agent.CodeDenied)
 	for _, d := range []agent.Definition{{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"shell_*"}}}}, {Default: agent.RulingAsk}} {

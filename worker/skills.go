@@ -112,22 +112,26 @@ func skillsOf(d *activities.Activities, is func(*skill.Skill) bool) (list []*ski
 // runsUnasked refuses an agent with skills of a server and with commands that no person approves.
 // Whoever runs the server would run programs here.
 func runsUnasked(spec agent.Spec, d *activities.Activities) error {
+	shell := agent.ToolSpec{Name: agent.ShellTool}
+	covers := func(tools []string) bool {
+		return len(tools) > 0 && agent.Rule{Do: agent.RulingAsk, Tools: tools}.Covers(shell)
+	}
 	i := slices.IndexFunc(spec.Skillset, func(s agent.Skill) bool { return s.Server != "" })
-	if i < 0 || !slices.Contains(spec.Tools, agent.ShellTool) {
+	// A sub-agent has its parent's tools, or those of its entry.
+	if i < 0 || !covers(spec.Tools) && !slices.ContainsFunc(spec.Agents, func(a agent.SubAgent) bool { return covers(a.Tools) }) {
 		return nil
 	}
-	shell := agent.ToolSpec{Name: agent.ShellTool}
 	allowed := slices.ContainsFunc(spec.Rules, func(r agent.Rule) bool { return r.Do == agent.RulingAllow && r.Covers(shell) })
 	asks := slices.ContainsFunc(spec.Rules, func(r agent.Rule) bool {
 		return r.Do != agent.RulingAllow && len(r.Arguments) == 0 && r.AfterCalls == 0 && !(r.Otherwise && allowed) && r.Covers(shell)
 	})
 	for pattern := range d.Approvals {
-		asks = asks || agent.Rule{Do: agent.RulingAsk, Tools: []string{pattern}}.Covers(shell)
+		asks = asks || covers([]string{pattern})
 	}
 	if t, ok := d.Tools[shell.Name]; asks || ok && t.Spec().Approval != nil {
 		return nil
 	}
-	return agent.Errorf(agent.CodeDenied, "agent %s has skills of the MCP server %s, and its %s asks nobody: that server's words would run commands here. Let a person approve each call (tools: {%s: {approval: true}}, or a rule that asks), or take the tool or the skills away", spec.Name, spec.Skillset[i].Server, shell.Name, shell.Name).WithPath("skills")
+	return agent.Errorf(agent.CodeDenied, "agent %s has skills of the MCP server %s, and its %s, or that of a sub-agent, asks nobody: that server's words would run commands here. Let a person approve each call (tools: {%s: {approval: true}}, or a rule that asks), or take the tool or the skills away", spec.Name, spec.Skillset[i].Server, shell.Name, shell.Name).WithPath("skills")
 }
 
 // listing tells the model which skills it may load. Their authors wrote the descriptions, so

@@ -187,7 +187,7 @@ func directory(t *testing.T, files map[string]string) *skill.Skill {
 // are read when they are needed, and not before.
 func TestSkills(t *testing.T) {
 	want := directory(t, refunds)
-	for kind, r := range map[string]rig{"stdio": setup(t, "skilled", mcp.Options{}), "http": shelved(t, aShelf(), mcp.Options{})} {
+	for kind, r := range map[string]rig{"stdio": setup(t, "skilled", mcp.Options{}), "http": shelved(t, aShelf(), mcp.Options{}), "newest": shelved(t, aShelf(), mcp.Options{Elicit: mcp.ElicitRounds})} {
 		t.Run(kind, func(t *testing.T) {
 			all, err := r.Skills(t.Context())
 			require.NoError(t, err)
@@ -396,7 +396,7 @@ func TestSkillsOfAServerThatFails(t *testing.T) {
 	}
 }
 
-// A client of its own gets the skills of a server that wants a token.
+// A client of its own gets the skills of a server that needs a token.
 func TestSkillsWithAToken(t *testing.T) {
 	g := newGuard(t, httpHandler(aShelf().server(), nil))
 	r := reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: robot(g), Env: robotEnv})

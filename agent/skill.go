@@ -13,7 +13,7 @@ import (
 const SkillTool = "skill"
 
 // Skill is what a run knows of a skill before it reads its instructions. The package skill
-// reads skills of directories.
+// reads skills of directories, and mcp.Server.Skills lists those of an MCP server.
 type Skill struct {
 	// Name is 1 to 64 lower-case letters, digits and single "-".
 	Name string `json:"name"`
@@ -32,6 +32,21 @@ type Skill struct {
 	// means that no user does (user-invocable: false).
 	UserOnly  bool `json:"user_only,omitempty"`
 	ModelOnly bool `json:"model_only,omitempty"`
+	// Server is the worker's name of the MCP server that serves the skill; empty for a skill of
+	// a directory. The model reads it beside the skill's name.
+	Server string `json:"server,omitempty"`
+}
+
+// ServerPrefix begins the name of an MCP server among an agent's tools and skills.
+const ServerPrefix = "mcp:"
+
+// ServedSkill splits what an agent's skills name of an MCP server: "mcp:SERVER" for all of its
+// skills, for which one is empty, or "mcp:SERVER/ONE" for one by its name or its URI. ok is false
+// for other names.
+func ServedSkill(name string) (server, one string, ok bool) {
+	rest, ok := strings.CutPrefix(name, ServerPrefix)
+	server, one, _ = strings.Cut(rest, "/")
+	return server, one, ok
 }
 
 // SkillStrategy says who chooses the skills of a task.
@@ -96,11 +111,33 @@ func (d Definition) checkSkills() error {
 		if name == "*" {
 			continue
 		}
+		if server, one, ok := ServedSkill(name); ok {
+			if err := checkServed(name, server, one); err != nil {
+				return Errorf(CodeInvalidInput, "agent %s: skills: %w", d.Name, err).WithPath("skills")
+			}
+			continue
+		}
 		if err := CheckSkillName(name); err != nil {
 			return Errorf(CodeInvalidInput, "agent %s: skills: %w", d.Name, err).WithPath("skills")
 		}
 	}
 	return d.SkillMatch.check(d.Name)
+}
+
+// maxSkillURI bounds the URI of a skill of an MCP server, in bytes.
+const maxSkillURI = 1024
+
+func checkServed(name, server, one string) error {
+	isURI := strings.Contains(one, "://")
+	switch {
+	case CheckTool(server) != nil || strings.HasSuffix(name, "/"):
+		return Errorf(CodeInvalidInput, "%q names no MCP server: write mcp:SERVER for all of its skills, or mcp:SERVER/SKILL for one", cutName(name))
+	case isURI && (len(one) > maxSkillURI || strings.ContainsFunc(one, controls)):
+		return Errorf(CodeInvalidInput, "%q is no URI of a skill: it has control characters, or more than %d bytes", cutName(one), maxSkillURI)
+	case one != "" && !isURI:
+		return CheckSkillName(one)
+	}
+	return nil
 }
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -229,7 +266,7 @@ func (u *SkillUpdate) size() int {
 
 func skillsSize(skills []Skill) (n int) {
 	for _, k := range skills {
-		n += len(k.Name) + len(k.Description) + len(k.WhenToUse) + len(k.Digest)
+		n += len(k.Name) + len(k.Description) + len(k.WhenToUse) + len(k.Digest) + len(k.Server)
 	}
 	return n
 }

@@ -32,8 +32,10 @@ type Definition struct {
 	// AwaitResumption says whether the model has the tool await_resumption, with which it suspends
 	// its own run; nil means yes if the agent works in a loop.
 	AwaitResumption *bool `json:"await_resumption,omitempty"`
-	// Skills are the names of the agent's skills; "*" stands for all skills of the worker. The
-	// model knows their names and descriptions, and loads one with the tool skill.
+	// Skills are the names of the agent's skills; "*" stands for all skills of the worker's
+	// directories. "mcp:SERVER" stands for all skills that an MCP server serves, and
+	// "mcp:SERVER/SKILL" for one, by its name or its URI. The model knows their names and
+	// descriptions, and loads one with the tool skill.
 	Skills []string `json:"skills,omitempty"`
 	// SkillMatch activates the skills that fit a run's task; nil leaves that to the model.
 	SkillMatch *SkillMatch `json:"skill_match,omitempty"`

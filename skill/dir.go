@@ -2,6 +2,7 @@ package skill
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -219,8 +220,9 @@ func read(root *os.Root, name string, most int64) ([]byte, error) {
 
 // ReadFile returns the text of a file of the skill, as it was when the skill was read. The
 // error is [agent.CodeNotFound], [agent.CodeTooLarge], [agent.CodeInvalidInput] for a file
-// that is no text or has characters that hide text, or [agent.CodeSkillChanged] if the file is another one now.
-func (s *Skill) ReadFile(name string) (string, error) {
+// that is no text or has characters that hide text, [agent.CodeSkillChanged] if the file is another
+// one now, or that of the server which does not answer.
+func (s *Skill) ReadFile(ctx context.Context, name string) (string, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	f, ok := s.File(name)
 	switch {
@@ -229,14 +231,9 @@ func (s *Skill) ReadFile(name string) (string, error) {
 	case f.Size > MaxShown:
 		return "", agent.Errorf(agent.CodeTooLarge, "%s of skill %s has %d bytes; at most %d are shown", name, s.Name, f.Size, MaxShown)
 	}
-	root, err := os.OpenRoot(s.Dir)
+	data, err := s.bytes(ctx, f)
 	if err != nil {
-		return "", s.changed(name)
-	}
-	defer root.Close()
-	data, err := read(root, name, MaxShown)
-	if err != nil || sumOf(data) != f.Digest {
-		return "", s.changed(name)
+		return "", err
 	}
 	if !isText(data) {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s of skill %s is no text", name, s.Name)
@@ -246,6 +243,23 @@ func (s *Skill) ReadFile(name string) (string, error) {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s of skill %s is not shown: %w", name, s.Name, err)
 	}
 	return text, nil
+}
+
+// bytes reads a file of at most [MaxShown] bytes, and compares it with what the worker knows of it.
+func (s *Skill) bytes(ctx context.Context, f File) ([]byte, error) {
+	if s.origin != nil {
+		return s.fetch(ctx, f)
+	}
+	root, err := os.OpenRoot(s.Dir)
+	if err != nil {
+		return nil, s.changed(f.Path)
+	}
+	defer root.Close()
+	data, err := read(root, f.Path, MaxShown)
+	if err != nil || sumOf(data) != f.Digest {
+		return nil, s.changed(f.Path)
+	}
+	return data, nil
 }
 
 func (s *Skill) changed(name string) error {

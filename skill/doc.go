@@ -4,4 +4,7 @@
 //
 // Other people write skills. So everything is bounded, no link leads out of the directory,
 // and one digest covers all files: a run that began with a digest never reads other words.
+//
+// An MCP server may serve skills, too. [FromServer] makes them of what the server lists, under the
+// same bounds.
 package skill

@@ -105,6 +105,19 @@ func (s *Skill) read(raw []byte, base string) error {
 	if remark != "" {
 		s.Remarks = append(s.Remarks, remark)
 	}
+	s.fill(h)
+	s.Instructions = strings.TrimSpace(string(body))
+	if err := h.check(base, s); err != nil {
+		return err
+	}
+	if s.Instructions == "" {
+		return errors.New("there are no instructions after the front matter")
+	}
+	return nil
+}
+
+// fill takes over what a header says.
+func (s *Skill) fill(h header) {
 	allowed := append(h.AllowedTools, h.AllowedTools2...)
 	tools, scoped := ownNames(allowed)
 	s.Skill = agent.Skill{
@@ -112,11 +125,9 @@ func (s *Skill) read(raw []byte, base string) error {
 		UserOnly: h.UserOnly, ModelOnly: h.UserInvocable != nil && !*h.UserInvocable,
 	}
 	s.License, s.Compatibility, s.Metadata, s.MCP, s.AllowedTools = oneLine(h.License), oneLine(h.Compatibility), plainValues(h.Metadata), h.MCP, allowed
-	s.Instructions = strings.TrimSpace(string(body))
 	if scoped {
 		s.Remarks = append(s.Remarks, "allowed-tools limits the arguments of a tool in parentheses; here the agent's rules and its sandbox do that")
 	}
-	return h.check(base, s)
 }
 
 // unquoted matches a value with a colon that YAML takes for another key.
@@ -129,15 +140,20 @@ func readHeader(front []byte) (h header, remark string, err error) {
 	if err = yaml.Unmarshal(front, &h); err == nil {
 		return h, "", nil
 	}
-	quoted := unquoted.ReplaceAllFunc(front, func(line []byte) []byte {
-		key, text, _ := bytes.Cut(line, []byte(": "))
-		return fmt.Appendf(nil, "%s: '%s'", key, bytes.ReplaceAll(bytes.TrimSpace(text), []byte("'"), []byte("''")))
-	})
+	quoted := quote(front)
 	h = header{}
 	if bytes.Equal(quoted, front) || yaml.Unmarshal(quoted, &h) != nil {
 		return h, "", err
 	}
 	return h, "the front matter is no valid YAML: put quotes around texts that have a colon", nil
+}
+
+// quote puts quotes around the texts that have a colon and none.
+func quote(front []byte) []byte {
+	return unquoted.ReplaceAllFunc(front, func(line []byte) []byte {
+		key, text, _ := bytes.Cut(line, []byte(": "))
+		return fmt.Appendf(nil, "%s: '%s'", key, bytes.ReplaceAll(bytes.TrimSpace(text), []byte("'"), []byte("''")))
+	})
 }
 
 // plainValues writes other values than texts as JSON: some agents keep settings there.
@@ -185,8 +201,6 @@ func (h header) check(base string, s *Skill) error {
 	switch {
 	case s.Description == "":
 		return errors.New("description is missing in the front matter: say what the skill does and when to use it")
-	case s.Instructions == "":
-		return errors.New("there are no instructions after the front matter")
 	case s.UserOnly && s.ModelOnly:
 		return errors.New("with disable-model-invocation and user-invocable: false nobody could use it")
 	}

@@ -30,7 +30,7 @@ const (
 	maxCompatible  = 500
 )
 
-// Skill is a skill as its directory has it.
+// Skill is a skill as its directory has it, or as an MCP server lists it ([FromServer]).
 type Skill struct {
 	agent.Skill
 	// License, Compatibility and Metadata are for people; nothing depends on them. A value of
@@ -43,14 +43,19 @@ type Skill struct {
 	// AllowedTools are the tools as the skill names them. Tools of the embedded
 	// [agent.Skill] are the same in Fermata's names.
 	AllowedTools []string
-	// Instructions are the text of SKILL.md after its front matter.
+	// Instructions are the text of SKILL.md after its front matter. For a skill of a server only
+	// [Skill.Loaded] has them.
 	Instructions string
 	// Files are all files, sorted by path.
 	Files []File
 	// Remarks are what works, and may not be what its author expects.
 	Remarks []string
-	// Dir is the skill's directory.
+	// Dir is the skill's directory; empty for a skill of a server.
 	Dir string
+	// URI is that of SKILL.md for a skill of a server; empty for one of a directory.
+	URI string
+
+	origin *origin // nil for a skill of a directory
 }
 
 // File is a file of a skill.
@@ -58,6 +63,8 @@ type File struct {
 	Path   string `json:"path"` // with slashes, from the skill's directory
 	Size   int64  `json:"size"`
 	Digest string `json:"digest"`
+
+	uri string // of a file of a server
 }
 
 // File returns a file of the skill, and whether there is one with this path.

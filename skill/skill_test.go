@@ -45,17 +45,17 @@ func TestASkillOfOthers(t *testing.T) {
 	require.Contains(t, s.Text(), "scripts/fill.py")
 	require.NotContains(t, s.Text(), "HEAD")
 	require.Len(t, s.Remarks, 1)
-	text, err := s.ReadFile("scripts/../scripts/fill.py")
+	text, err := s.ReadFile(t.Context(), "scripts/../scripts/fill.py")
 	require.NoError(t, err)
 	require.Equal(t, "print(1)\n", text)
 
 	// The digest covers every file, and what was not there when it was made is not shown.
 	before := s.Digest
 	write(t, dir, map[string]string{"pdf/scripts/fill.py": "print(2)\n"})
-	_, err = s.ReadFile("scripts/fill.py")
+	_, err = s.ReadFile(t.Context(), "scripts/fill.py")
 	require.ErrorIs(t, err, agent.CodeSkillChanged)
 	for _, name := range []string{"new.txt", "../notes.txt", "/etc/passwd", ".git/HEAD", ""} {
-		_, err = s.ReadFile(name)
+		_, err = s.ReadFile(t.Context(), name)
 		require.ErrorIs(t, err, agent.CodeNotFound, name)
 	}
 	again, err := Read(filepath.Join(dir, "pdf"))
@@ -154,10 +154,10 @@ func TestATextIsAsItLooks(t *testing.T) {
 		"tags.md is not shown to a model: line 2, column 1: the character U+E0041 hides or reorders text; take it out",
 		"SKILL.md: line 7, column 5: the character U+200B cannot be seen; left out in all: 5",
 	}, s.Remarks)
-	text, err := s.ReadFile("bom.md")
+	text, err := s.ReadFile(t.Context(), "bom.md")
 	require.NoError(t, err)
 	require.Equal(t, "all of it", text)
-	_, err = s.ReadFile("tags.md")
+	_, err = s.ReadFile(t.Context(), "tags.md")
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, "line 2, column 1")
 }

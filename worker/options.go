@@ -39,7 +39,8 @@ type Options struct {
 	// with a changed description or schema, is left out of runs and logged. Nil accepts
 	// all. The package tool/lock keeps pins in a file.
 	Pins tool.Pins
-	// Skills are skills that agents may name. The package skill reads them from directories.
+	// Skills are skills that agents may name. The package skill reads them from directories, and
+	// mcp.Server.Skills lists those of an MCP server. No two may have one name.
 	Skills []*skill.Skill
 	// SkillMatcher chooses the skills of a task for agents with skill_match.strategy host. If it
 	// fails, or takes longer than 5 seconds, they are matched by metadata.

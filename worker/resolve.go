@@ -296,7 +296,7 @@ func checkSchemas(def agent.Definition) (faults []error) {
 
 // sourcePrefix begins the name of a source; an agent that lists it gets all tools of the
 // source.
-const sourcePrefix = "mcp:"
+const sourcePrefix = agent.ServerPrefix
 
 func addTool(a *activities.Agent, d *activities.Activities, name string) error {
 	if source, ok := strings.CutPrefix(name, sourcePrefix); ok {

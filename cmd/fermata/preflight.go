@@ -68,7 +68,8 @@ func (p *preflight) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Opened as a worker would, so a run's missing tool is noticed; nothing is called.
+		// Opened as a worker would, so a run's missing tool is noticed; nothing is called. Nor is
+		// a server asked for skills: no replay needs them.
 		defer kit.Close()
 		options = p.host.Options(file, kit)
 		if len(options.Flows) > 0 {

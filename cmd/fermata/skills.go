@@ -23,6 +23,7 @@ import (
 type skillsRun struct {
 	*cli
 	file *agentsfile.File // nil if directories were named
+	kit  *agentsfile.Kit  // the servers whose skills agents name; nil for none
 }
 
 // skillLine is a skill in the output of skills ls --json and show --json.
@@ -35,7 +36,8 @@ type skillLine struct {
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	MCP           []string          `json:"mcp,omitempty"`
 	Agents        []string          `json:"agents,omitempty"`
-	Dir           string            `json:"dir"`
+	Dir           string            `json:"dir,omitempty"`
+	URI           string            `json:"uri,omitempty"`
 	Files         []skill.File      `json:"files,omitempty"`
 	Instructions  string            `json:"instructions,omitempty"`
 }
@@ -54,7 +56,8 @@ func (c *cli) skillsCommand() *cobra.Command {
 		Short: "List, show and check skills",
 		Long: `A skill is a directory with a file SKILL.md: instructions for one kind of task, with
 references and scripts. The commands read the directories under skills in the agents
-file, or the directories that you name, which need no agents file.`,
+file, and ask the MCP servers whose skills its agents name. Or they read the
+directories that you name, which need no agents file.`,
 		Example: `  fermata skills ls
   fermata skills show pdf
   fermata skills check ./skills`,
@@ -81,6 +84,7 @@ them. The digest is of all files of a skill: a run keeps the one that it began w
   fermata skills ls ~/skills --json | jq -r .name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := r.read(cmd.Context(), args)
+			defer r.close()
 			for _, s := range all {
 				r.list(s)
 			}
@@ -147,17 +151,27 @@ func (r *skillsRun) read(ctx context.Context, dirs []string) (all []*skill.Skill
 	if r.file == nil {
 		return nil, noAgents()
 	}
-	if len(r.file.SkillDirs()) == 0 {
-		r.Note("fermata: %s has no skills: name directories under skills", r.file.Path)
+	if r.kit, err = r.file.OpenSkills(ctx); r.kit == nil {
+		if err == nil && len(r.file.SkillDirs()) == 0 {
+			r.Note("fermata: %s has no skills: name directories under skills", r.file.Path)
+		}
+		return r.file.Skills(), err
 	}
-	return r.file.Skills(), nil
+	return r.kit.Skills(), err
+}
+
+// close ends the servers that were asked. What they have said is here, so their end does not matter.
+func (r *skillsRun) close() {
+	if r.kit != nil {
+		_ = r.kit.Close()
+	}
 }
 
 func (r *skillsRun) line(s *skill.Skill) skillLine {
-	line := skillLine{V: agent.Version, Skill: s.Skill, AllowedTools: s.AllowedTools, License: s.License, Compatibility: s.Compatibility, Metadata: s.Metadata, MCP: s.MCP, Dir: s.Dir}
+	line := skillLine{V: agent.Version, Skill: s.Skill, AllowedTools: s.AllowedTools, License: s.License, Compatibility: s.Compatibility, Metadata: s.Metadata, MCP: s.MCP, Dir: s.Dir, URI: s.URI}
 	if r.file != nil {
 		for _, def := range r.file.Agents {
-			if agentsfile.UsesSkill(def, s.Name) {
+			if agentsfile.UsesSkill(def, s) {
 				line.Agents = append(line.Agents, def.Name)
 			}
 		}
@@ -175,12 +189,20 @@ func (r *skillsRun) list(s *skill.Skill) {
 	if len(line.Agents) > 0 {
 		has = "  (" + strings.Join(line.Agents, ", ") + ")"
 	}
-	r.Print("%s  %s%s", s.Name, s.Digest[:min(len(s.Digest), 19)], has)
+	of := ""
+	if s.Server != "" {
+		of = "  of the MCP server " + s.Server
+	}
+	r.Print("%s  %s%s%s", s.Name, s.Digest[:min(len(s.Digest), 19)], of, has)
 	r.Print("%s", untrusted.Margin(s.Description))
 }
 
 func (r *skillsRun) show(ctx context.Context, name string, dirs []string) error {
 	s, err := r.find(ctx, name, dirs)
+	defer r.close()
+	if err == nil {
+		s, err = s.Loaded(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -193,7 +215,7 @@ func (r *skillsRun) show(ctx context.Context, name string, dirs []string) error 
 	r.list(s)
 	for _, f := range []struct{ name, text string }{
 		{"when to use", s.WhenToUse}, {"allowed tools", strings.Join(s.AllowedTools, " ")}, {"offered tools", strings.Join(s.Tools, " ")}, {"paths", strings.Join(s.Paths, " ")},
-		{"mcp", strings.Join(s.MCP, " ")}, {"license", s.License}, {"compatibility", s.Compatibility},
+		{"mcp", strings.Join(s.MCP, " ")}, {"uri", s.URI}, {"license", s.License}, {"compatibility", s.Compatibility},
 	} {
 		if f.text != "" {
 			r.Print("%s: %s", f.name, untrusted.Fold(f.text))
@@ -239,6 +261,7 @@ func (r *skillsRun) find(ctx context.Context, name string, dirs []string) (*skil
 
 func (r *skillsRun) check(ctx context.Context, dirs []string) error {
 	all, err := r.read(ctx, dirs)
+	defer r.close()
 	failed := 0
 	for _, one := range joined(err) {
 		if agent.CodeOf(one) != agent.CodeInvalidInput {
@@ -248,6 +271,12 @@ func (r *skillsRun) check(ctx context.Context, dirs []string) error {
 		r.finding(skillCheckLine{V: agent.Version, Verdict: "fail", Text: one.Error()})
 	}
 	for _, s := range all {
+		s, err := s.Loaded(ctx)
+		if err != nil {
+			failed++
+			r.finding(skillCheckLine{V: agent.Version, Verdict: "fail", Text: err.Error()})
+			continue
+		}
 		remarks := s.Remarks
 		if r.file != nil {
 			remarks = r.file.SkillRemarks(s)

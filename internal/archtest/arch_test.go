@@ -73,7 +73,7 @@ var packages = map[string][]string{
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/worktree", "internal/schemacost"},
 	"tool/web":           {"agent", "tool", "internal/inner"},
-	"tool/mcp":           {"agent", "tool", "internal/confine", "internal/inner", "internal/rawjson", "internal/schemacost"},
+	"tool/mcp":           {"agent", "tool", "skill", "internal/confine", "internal/inner", "internal/rawjson", "internal/schemacost"},
 	"provider/anthropic": {"agent", "model", "internal/filebody"},
 	"provider/azure":     {"agent", "model", "provider/openai"},
 	"provider/bedrock":   {"agent", "model"},

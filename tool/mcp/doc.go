@@ -82,6 +82,12 @@
 //
 // A call passes the runtime's idempotency key in _meta, under [KeyMeta].
 //
+// # Skills
+//
+// [Server.Skills] lists the skills that a server serves (extension io.modelcontextprotocol/skills),
+// for worker.Options.Skills. Their files are read when a run needs them, and compared with the
+// digests of the list.
+//
 // # What it asks people
 //
 // The protocol's elicitation becomes a question of the call (see [tool.Call.Ask]);

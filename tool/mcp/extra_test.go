@@ -116,7 +116,7 @@ func TestNobodyIsThereToAsk(t *testing.T) {
 	r := setup(t, "asking", mcp.Options{})
 	text, err := r.call(t.Context(), "ask", "")
 	require.NoError(t, err)
-	require.Equal(t, "told {}, answered {\"action\":\"decline\"}\n"+
+	require.Equal(t, "told {\"extensions\":{\"io.modelcontextprotocol/skills\":{}}}, answered {\"action\":\"decline\"}\n"+
 		"[The server wanted to ask a person during the call, which is not possible here. It was told so: Which floor?]", text)
 	_, err = r.call(t.Context(), "open", "")
 	require.ErrorIs(t, err, agent.CodeDenied)

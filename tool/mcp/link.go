@@ -139,11 +139,14 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse 
 		// questions to people are offered, and withoutElicitation takes these back where needed.
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
-		}},
+		}, Extensions: map[string]any{skillsExtension: map[string]any{}}},
 		// The SDK must not answer questions by itself: people answer them later.
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: l.progress,
 	})
+	if err := enableSkills(client); err != nil {
+		return nil, err
+	}
 	client.AddSendingMiddleware(uncached, s.withoutElicitation)
 	client.AddReceivingMiddleware(l.receive)
 	ctx = withAttempt(ctx, &attempt{})

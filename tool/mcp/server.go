@@ -69,7 +69,7 @@ type Options struct {
 	// Without it rules treat all of its tools as writing ones.
 	TrustHints bool
 	// Optional lets a run start without the server's tools if they can't be listed. The
-	// model learns that they are missing.
+	// model learns that they are missing. [Server.Skills] fails all the same.
 	Optional bool
 	// Per says who shares a process, or a session over HTTP, with the state that it
 	// keeps. Empty means [PerSession] if the server may keep state.
@@ -78,7 +78,7 @@ type Options struct {
 	// server that speaks no protocol but the newest, as [ElicitRounds] does.
 	Elicit Elicit
 	// StartTimeout caps how long the server may take to start and answer the handshake,
-	// and to list its tools; zero means 10s. A command that is downloaded first, as with
+	// to list its tools or skills, and to give a file of a skill; zero means 10s. A command that is downloaded first, as with
 	// npx, may need more the first time. With Elicit, the first handshake has half of it.
 	StartTimeout time.Duration
 	// CallTimeout caps one call; zero leaves it to the runtime, which caps at ten

@@ -72,6 +72,7 @@ var servers = map[string]func(){
 		})
 	},
 	"remembering": func() { run(remembering()) },
+	"skilled":     func() { run(aShelf().server()) },
 	"reaching":    reaching,
 	"instructing": func() {
 		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)

@@ -26,7 +26,8 @@ type document struct {
 	Rates map[string]rateEntry `json:"rates"`
 	// Daily is what all runs of the worker's task queue may use in a day.
 	Daily agent.DailyLimits `json:"daily"`
-	// MCP are MCP servers, by name. An agent names all tools of one as "mcp:NAME".
+	// MCP are MCP servers, by name. An agent names all tools of one as "mcp:NAME", and all skills
+	// likewise.
 	MCP map[string]serverEntry `json:"mcp"`
 	// Tools are tools that need an approval, by name or pattern, whichever agent calls them.
 	Tools map[string]toolEntry `json:"tools"`

@@ -267,7 +267,7 @@ var comesWith = map[string]string{
 }
 
 // sourcePrefix marks the name of an MCP server, all of whose tools the agent gets.
-const sourcePrefix = "mcp:"
+const sourcePrefix = agent.ServerPrefix
 
 func (f *File) checkTool(name string) error {
 	if server, ok := strings.CutPrefix(name, sourcePrefix); ok {

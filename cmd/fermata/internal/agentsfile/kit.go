@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
+	"github.com/fermata-agents/fermata/skill"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -49,9 +50,10 @@ type serverEntry struct {
 	Resources bool `json:"resources"`
 	// TrustHints believes the server which of its tools only read.
 	TrustHints bool `json:"trust_hints"`
-	// Optional lets runs begin without the server's tools if the server cannot be asked.
+	// Optional lets runs begin without the server's tools and skills if it cannot be asked.
 	Optional bool `json:"optional"`
-	// StartTimeout is how long the server may take to start and to list its tools, at most 5m.
+	// StartTimeout is how long the server may take to start, to list its tools, to list its
+	// skills, and to give a file of one, at most 5m each.
 	StartTimeout agent.Duration `json:"start_timeout" default:"10s"`
 	// CallTimeout is how long one call may take, at most 24h.
 	CallTimeout agent.Duration `json:"call_timeout" default:"10m"`
@@ -251,8 +253,8 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 	return s, s.Err()
 }
 
-// uses returns the workspace tools and the MCP servers that some agent names.
-func (f *File) uses() (tools, servers []string) {
+// usesTools returns the workspace tools, and the MCP servers whose tools some agent names.
+func (f *File) usesTools() (tools, servers []string) {
 	set := map[string]bool{}
 	for _, def := range f.Definitions() {
 		for _, name := range def.Tools {
@@ -282,6 +284,9 @@ type Kit struct {
 	Sources []tool.Source
 
 	file    *File
+	log     *slog.Logger   // nil discards
+	served  []*skill.Skill // see ReadSkills
+	without []error
 	place   *workspace.Workspace // nil if no agent needs it
 	servers []*mcp.Server        // sorted by name
 	open    []io.Closer
@@ -291,7 +296,7 @@ type Kit struct {
 // stays open. A server starts at its first request. vault keeps the tokens of people who
 // sign in; nil keeps them in memory.
 func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
-	k := &Kit{file: f}
+	k := &Kit{file: f, log: log}
 	tools, servers := f.uses()
 	if dir := f.Workspace(); dir != "" {
 		w, err := workspace.Open(dir, f.WorkspaceOptions())
@@ -349,7 +354,7 @@ const askTime = agent.Duration(5 * time.Second)
 // AskServers asks MCP servers that some agent uses for their tools, all at once, and
 // stops them: those that are named, or all. The states are sorted by name.
 func (f *File) AskServers(ctx context.Context, names ...string) []ServerState {
-	_, servers := f.uses()
+	_, servers := f.usesTools()
 	servers = slices.DeleteFunc(servers, func(s string) bool { return len(names) > 0 && !slices.Contains(names, s) })
 	states := make([]ServerState, len(servers))
 	var all sync.WaitGroup

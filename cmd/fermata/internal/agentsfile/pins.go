@@ -45,9 +45,9 @@ func (f *File) Pins() tool.Pins {
 // Pinned reports whether a server is limited to accepted tools.
 func (f *File) Pinned(server string) bool { return !f.servers[server].Unpinned }
 
-// UsesServer reports whether some agent uses an MCP server.
+// UsesServer reports whether some agent uses the tools of an MCP server.
 func (f *File) UsesServer(server string) bool {
-	_, used := f.uses()
+	_, used := f.usesTools()
 	return slices.Contains(used, server)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 )
 
@@ -83,5 +84,30 @@ func TestServerThatWantsASignIn(t *testing.T) {
 	close(asked)
 	for what := range asked {
 		require.NotContains(t, what, "register")
+	}
+}
+
+// Skills of a server need the server. Without an optional one, agents go without its skills.
+func TestSkillsOfServers(t *testing.T) {
+	const head = "agents:\n  a: {model: \"script:script.yaml\", skills: [\"mcp:x\", \"mcp:x/refunds\"]}\n"
+	write(t, head)
+	_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+	require.ErrorContains(t, err, `agents.a.skills[0]: there is no server "x" under mcp`)
+	require.ErrorIs(t, err, agent.CodeNotFound)
+	for optional, want := range map[string]string{"": "the skills of the MCP server x: ", ", optional: true": ""} {
+		write(t, head+"mcp:\n  x: {url: \"http://127.0.0.1:1/mcp\", start_timeout: 50ms"+optional+"}\n")
+		f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+		require.NoError(t, err)
+		require.False(t, f.UsesServer("x"), "it has no tools of it")
+		kit, err := f.OpenSkills(t.Context())
+		if want != "" {
+			require.ErrorContains(t, err, want)
+		} else {
+			require.NoError(t, err)
+			require.Len(t, kit.Without(), 1)
+		}
+		require.Empty(t, kit.Agents()[0].Skills)
+		require.Len(t, f.Agents[0].Skills, 2)
+		require.NoError(t, kit.Close())
 	}
 }

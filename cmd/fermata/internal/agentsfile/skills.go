@@ -95,6 +95,12 @@ func (f *File) checkSkills(c *checker, e entry, def agent.Definition) {
 		if name == "*" || slices.Contains(names, name) {
 			continue
 		}
+		if server, _, ok := agent.ServedSkill(name); ok {
+			if _, known := f.servers[server]; !known {
+				c.add(agent.CodeNotFound, e.at(fmt.Sprintf("skills[%d]", i)), "%s.skills[%d]: there is no server %s under mcp", e.path, i, quote(server))
+			}
+			continue
+		}
 		c.add(agent.CodeNotFound, e.at(fmt.Sprintf("skills[%d]", i)), "%s.skills[%d]: there is no skill %s in the directories under skills%s", e.path, i, quote(name), meant(name, names))
 	}
 	if def.SkillMatch != nil && def.SkillMatch.Strategy == agent.SkillsByHost {
@@ -113,7 +119,7 @@ func (f *File) CheckUserSkills(name string, skills []string) error {
 	only := map[string]bool{}
 	for _, s := range f.skills {
 		switch {
-		case !UsesSkill(def, s.Name):
+		case !UsesSkill(def, s):
 		case s.ModelOnly:
 			only[s.Name] = true
 		default:
@@ -122,6 +128,7 @@ func (f *File) CheckUserSkills(name string, skills []string) error {
 	}
 	for _, one := range skills {
 		switch {
+		case slices.ContainsFunc(def.Skills, isServed): // only the worker knows which these are
 		case only[one]:
 			return agent.Errorf(agent.CodeDenied, "skill %s is not for users: it says user-invocable: false", one).WithPath("skills")
 		case !slices.Contains(list, one):
@@ -145,9 +152,23 @@ func (f *File) CheckSession(name, session string) error {
 	return agent.Errorf(agent.CodeInvalidInput, "agent %s is stateless, and keeps no session: leave --session out", name).WithPath("session")
 }
 
+func isServed(name string) bool {
+	_, _, ok := agent.ServedSkill(name)
+	return ok
+}
+
 // UsesSkill reports whether an agent has a skill.
-func UsesSkill(def agent.Definition, name string) bool {
-	return slices.Contains(def.Skills, name) || slices.Contains(def.Skills, "*")
+func UsesSkill(def agent.Definition, s *skill.Skill) bool {
+	return slices.ContainsFunc(def.Skills, func(name string) bool { return stands(name, s) })
+}
+
+// stands reports whether a name among an agent's skills stands for a skill.
+func stands(name string, s *skill.Skill) bool {
+	if s.Server == "" {
+		return name == s.Name || name == "*"
+	}
+	server, one, ok := agent.ServedSkill(name)
+	return ok && server == s.Server && (one == "" || one == s.Name || one == s.URI)
 }
 
 // SkillRemarks returns what works about a skill, and may not be what is expected: its own
@@ -156,7 +177,7 @@ func (f *File) SkillRemarks(s *skill.Skill) []string {
 	remarks := slices.Clone(s.Remarks)
 	used := false
 	for _, def := range f.Agents {
-		if !UsesSkill(def, s.Name) {
+		if !UsesSkill(def, s) {
 			continue
 		}
 		used = true

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/skill"
 )
 
 // namePrice says what to do about a price that is not known.
@@ -46,10 +47,7 @@ func (d *examination) checkAgents() {
 		d.found("flow", OK, w.Definition().Name+": fermata doctor --draw draws it", "")
 	}
 	for _, s := range d.file.Skills() {
-		d.found("skill", OK, s.Name, "")
-		for _, remark := range d.file.SkillRemarks(s) {
-			d.found("skill", Warning, s.Name+": "+remark, "see fermata skills show "+s.Name)
-		}
+		d.skill(s, s.Name)
 	}
 	d.checkApprovers()
 	d.checkPolicy()
@@ -130,6 +128,34 @@ func (d *examination) checkServers(ctx context.Context) {
 		}
 		d.checkPins(s)
 	}
+}
+
+func (d *examination) skill(s *skill.Skill, name string) {
+	d.found("skill", OK, name, "")
+	for _, remark := range d.file.SkillRemarks(s) {
+		d.found("skill", Warning, s.Name+": "+remark, "see fermata skills show "+s.Name)
+	}
+}
+
+// checkServed asks MCP servers for the skills that agents name. It reads none.
+func (d *examination) checkServed(ctx context.Context) {
+	if d.file == nil {
+		return
+	}
+	kit, err := d.file.OpenSkills(ctx)
+	if err != nil {
+		d.failed("skill", err, "correct it, or mark the server optional: true if runs can do without its skills")
+	}
+	if kit == nil {
+		return
+	}
+	for _, s := range kit.Served() {
+		d.skill(s, s.Name+", of the MCP server "+s.Server)
+	}
+	for _, err := range kit.Without() {
+		d.found("skill", Warning, err.Error()+"; runs start without it", "")
+	}
+	_ = kit.Close() // the answers are here
 }
 
 // checkPins says which tools of a server runs go without.

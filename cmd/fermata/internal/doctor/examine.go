@@ -76,6 +76,7 @@ func Examine(ctx context.Context, host *localworker.Host, file *agentsfile.File,
 	d.checkAgents()
 	d.checkModels(ctx)
 	d.checkServers(ctx)
+	d.checkServed(ctx)
 	d.checkSecurity()
 	return d.findings
 }

@@ -71,7 +71,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
-	kit, err := h.openKit(f, vault)
+	kit, err := h.openKit(ctx, f, vault)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Close
 }
 
 // openKit opens the tools of a file's agents, unless these are not safe on this machine.
-func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
 	// Before Open: the tools need to know which paths they must not touch.
 	if f.Private, err = h.Private(); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 	if kit, err = f.Open(h.Log.Slog(), vault); err != nil {
 		return nil, err
 	}
-	if err := kit.Check(); err != nil {
+	if err := errors.Join(kit.Check(), kit.ReadSkills(ctx)); err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
 	return kit, nil
@@ -131,7 +131,7 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 // Options returns the options of a worker for an agents file.
 func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: h.Queue(), Agents: f.Agents, Skills: f.Skills(), Flows: f.WorkerFlows(), Tools: kit.Tools, Workspaces: kit.Workspaces(), Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
+		TaskQueue: h.Queue(), Agents: kit.Agents(), Skills: kit.Skills(), Flows: f.WorkerFlows(), Tools: kit.Tools, Workspaces: kit.Workspaces(), Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
 	}
 }
 

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+)
+
+type listedSkills struct {
+	mcp.ResultBase
+	Skills []map[string]any `json:"skills"`
+}
+
+type noParams struct{ mcp.ParamsBase }
+
+// servesSkill serves a skill over HTTP, as an MCP server does.
+func servesSkill(t *testing.T, name, body string) *httptest.Server {
+	uri, text := "skill://"+name+"/SKILL.md", "---\nname: "+name+"\ndescription: Refund a customer.\n---\n"+body+"\n"
+	caps := &mcp.ServerCapabilities{}
+	caps.AddExtension("io.modelcontextprotocol/skills", nil)
+	s := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, &mcp.ServerOptions{Capabilities: caps})
+	s.AddResource(&mcp.Resource{URI: uri, Name: name}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: text}}}, nil
+	})
+	require.NoError(t, mcp.AddReceivingCustomMethod(s, "skills/list", func(context.Context, *mcp.ServerSession, *noParams) (*listedSkills, error) {
+		return &listedSkills{Skills: []map[string]any{{
+			"uri": uri, "frontmatter": map[string]any{"name": name, "description": "Refund a customer."},
+			"resources": []any{map[string]any{"uri": uri, "digest": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))), "size": len(text)}},
+		}}}, nil
+	}))
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+// Skills of an MCP server are shown with the server's name, and a run has them. Without an optional
+// server runs go on; without another one the worker does not start.
+func TestSkillsOfAServer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	server := servesSkill(t, "refunds", "Look first.")
+	file := func(more string) {
+		b.write("fermata.yaml", "agents:\n  clerk: {model: \"script:script.yaml\", skills: [\"mcp:desk/refunds\"]}\nmcp:\n  desk: {url: \""+server.URL+"\", start_timeout: 2s"+more+"}\n")
+	}
+	file("")
+	b.write("script.yaml", "replies:\n  - {calls: [{tool: skill, arguments: {name: refunds}}]}\n  - {text: Done.}\n")
+	r := b.run("skills", "ls")
+	require.Zero(t, r.exit, r.err)
+	require.Regexp(t, `(?m)^refunds  sha256:[0-9a-f]{12}  of the MCP server desk  \(clerk\)$`, r.out)
+	r = b.run("skills", "show", "refunds")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "uri: skill://refunds/SKILL.md")
+	require.Contains(t, r.out, "│ Look first.")
+	r = b.run("skills", "check")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "ok   refunds: 1 files")
+	require.Contains(t, b.run("doctor").out, "refunds, of the MCP server desk")
+	r = b.run("run", "clerk", "Refund", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, `"type":"skill.activated"`)
+	require.Contains(t, r.out, "Look first.")
+
+	server.CloseClientConnections()
+	server.Close()
+	file("")
+	r = b.run("run", "clerk", "Refund")
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.err, "the skills of the MCP server desk: ")
+	file(", optional: true")
+	r = b.run("run", "clerk", "Refund")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, b.run("doctor").out, "runs start without it")
+}

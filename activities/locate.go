@@ -151,7 +151,7 @@ func (d *Activities) share(ctx context.Context, in loop.LocateArgs, other store.
 		return err
 	}
 	out.Counters = other.Counters
-	out.Counters.Principal = "" // who starts the fork has a memory of their own
+	out.Counters.Principal, out.Counters.Grants = "", nil // who starts the fork has a memory and approvals of their own
 	// Before the head names the chunk: a collection in between would delete it.
 	if err := d.adopt(ctx, in, out.Head); err != nil {
 		return err

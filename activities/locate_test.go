@@ -117,7 +117,7 @@ func TestAForkCountsOnFromItsLog(t *testing.T) {
 			turnEnded,
 			{Seq: 5, Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-3", Suspension: "s-2"}},
 		}}}
-		out, _ := l.forked(t, remembered.Counters{Suspension: 1, Request: 1, Child: 7}, 1)
+		out, _ := l.forked(t, remembered.Counters{Suspension: 1, Request: 1, Child: 7, Principal: "ana", Grants: []remembered.Grant{{Agent: "a", Tool: "pay", Starter: "ana"}}}, 1)
 		require.Equal(t, remembered.Counters{Suspension: 2, Request: 3, Child: 7}, out.Counters)
 	}
 }

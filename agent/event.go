@@ -160,7 +160,9 @@ type Answered struct {
 	// Approver is the person whom a token proved. By is not authenticated.
 	Approver string `json:"approver,omitempty"`
 	Edited   bool   `json:"edited,omitempty"` // the call is made with other arguments
-	Reason   string `json:"reason,omitempty"`
+	// AlwaysInSession means that all calls of the tool were approved, also in the session's later runs.
+	AlwaysInSession bool   `json:"always_in_session,omitempty"`
+	Reason          string `json:"reason,omitempty"`
 	// Text is the beginning of a late answer. An answer in time is in the call's result.
 	Text string `json:"text,omitempty"`
 }

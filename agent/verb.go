@@ -157,6 +157,9 @@ type ApproveCommand struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Always approves every further call of the tool in this run.
 	Always bool `json:"always,omitempty"`
+	// AlwaysInSession does so for the session's later runs, too, if the same principal starts them
+	// with the same agent. Those that begin from a checkpoint or with carry: reset ask again.
+	AlwaysInSession bool `json:"always_in_session,omitempty" since:"2"`
 	// Digest is the digest of the arguments that are approved. If the call has others,
 	// the verb is refused with [CodeStale].
 	Digest string `json:"digest,omitempty"`

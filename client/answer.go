@@ -33,8 +33,10 @@ type ApproveOptions struct {
 	// Arguments replace the model's: any value that encodes to a JSON object; nil keeps
 	// the model's.
 	Arguments any
-	// Always approves every further call of the tool in this run.
-	Always bool
+	// Always approves every further call of the tool in this run, and AlwaysInSession also in the
+	// session's later runs that the same principal starts with the same agent.
+	Always          bool
+	AlwaysInSession bool
 	// Note is recorded with the approval.
 	Note string
 	// By says who approves. It is logged, and not authenticated.
@@ -77,7 +79,7 @@ func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptio
 	if o == nil {
 		o = &ApproveOptions{}
 	}
-	order := agent.ApproveCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note}
+	order := agent.ApproveCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Always: o.Always, AlwaysInSession: o.AlwaysInSession, Digest: req.Digest, Note: o.Note}
 	if o.Arguments != nil {
 		raw, err := json.Marshal(o.Arguments)
 		if err != nil {

@@ -9,17 +9,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Whoever approves a call may approve the tool for the whole run: further calls are made without a
-// question, also after a later suspension and in a new execution, and the next run of the session asks
-// again. An approval of one call holds for that call (HA-116).
-func TestAnApprovalForTheRunSurvivesAResume(t *testing.T) {
-	t.Parallel()
+// asksToPay is a stage where each message makes a payment that somebody has to approve, and "done" ends
+// the run.
+func asksToPay(t *testing.T) *stage {
 	s := early(t, 30)
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
 		switch said := lastSaid(r); {
+		case said.Role == agent.RoleUser && said.Text() == "both":
+			return asksFor(model.CallPart("", "pay", `{}`), model.CallPart("", "pay", `{"n":2}`))
 		case said.Role == agent.RoleUser && said.Text() != "done":
 			return asksFor(model.CallPart("", "pay", `{}`))
 		case said.Role == agent.RoleUser:
@@ -27,10 +28,22 @@ func TestAnApprovalForTheRunSurvivesAResume(t *testing.T) {
 		}
 		return asksFor(model.CallPart("", agent.WaitForUserTool, `{}`))
 	})
-	pay := tool.New("pay", "pays", func(context.Context, *tool.Call, struct{}) (string, error) { return "paid", nil }, nil)
+	pay := tool.New("pay", "pays", func(context.Context, *tool.Call, struct {
+		N int `json:"n,omitempty"`
+	}) (string, error) { return "paid", nil }, nil)
 	def := agent.Definition{Name: "tester", Tools: []string{"pay", agent.WaitForUserTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"p*"}}}}
-	s.startWorker(t, m, []tool.Tool{pay}, def)
+	other := def
+	other.Name = "other"
+	s.startWorker(t, m, []tool.Tool{pay}, def, other)
+	return s
+}
 
+// Whoever approves a call may approve the tool for the whole run: further calls are made without a
+// question, also after a later suspension and in a new execution, and the next run of the session asks
+// again. An approval of one call holds for that call (HA-116).
+func TestAnApprovalForTheRunSurvivesAResume(t *testing.T) {
+	t.Parallel()
+	s := asksToPay(t)
 	run := s.begin(t, "pay", nil)
 	approve := func(always bool) {
 		q := s.suspended(t, run).Requests[0]
@@ -58,4 +71,76 @@ func TestAnApprovalForTheRunSurvivesAResume(t *testing.T) {
 	run = s.begin(t, "pay", &client.StartOptions{Session: run.Session})
 	require.Equal(t, agent.RequestApproval, s.suspended(t, run).Requests[0].Type, "another run")
 	s.say(t, run, agent.CancelCommand{})
+}
+
+// Whoever approves a call may approve the tool for the whole session: also later runs of it make calls
+// without a question, if the same principal starts them with the same agent. Forks, and a run that begins
+// anew, ask again. A session of nobody in particular has no such approval (HA-116).
+func TestAnApprovalForTheSession(t *testing.T) {
+	t.Parallel()
+	s := asksToPay(t)
+	asks := func(run *client.Run) agent.RequestType { return s.suspended(t, run).Requests[0].Type }
+	ends := func(run *client.Run) {
+		s.say(t, run, agent.CancelCommand{})
+		s.result(t, run)
+	}
+
+	run := s.begin(t, "pay", nil)
+	q := s.suspended(t, run).Requests[0]
+	_, err := signals.Update(t.Context(), s.temporal, run.Session, agent.ApproveCommand{Request: q.ID, AlwaysInSession: true})
+	require.ErrorContains(t, err, "nobody is named as who started this run")
+	ends(run)
+
+	run = s.begin(t, "both", &client.StartOptions{By: "ana"})
+	approve := func(run *client.Run) {
+		s.say(t, run, agent.ApproveCommand{Request: s.suspended(t, run).Requests[0].ID, AlwaysInSession: true})
+		require.Equal(t, agent.RequestQuestion, asks(run), "it is for the other call, too")
+	}
+	approve(run)
+	s.push(t, run.Session, 1)
+	s.say(t, run, agent.SendCommand{Text: "again"})
+	require.Equal(t, agent.RequestQuestion, asks(run), "it survives a resume, and a new execution")
+	ends(run)
+
+	for _, c := range []struct {
+		why   string
+		agent string
+		o     client.StartOptions
+		want  agent.RequestType
+	}{
+		{"another principal", "tester", client.StartOptions{By: "bob"}, agent.RequestApproval},
+		{"nobody in particular", "tester", client.StartOptions{}, agent.RequestApproval},
+		{"another agent", "other", client.StartOptions{By: "ana"}, agent.RequestApproval},
+		{"the same", "tester", client.StartOptions{By: "ana"}, agent.RequestQuestion},
+		{"a run that begins anew", "tester", client.StartOptions{By: "ana", Carry: agent.CarryReset}, agent.RequestApproval},
+		{"and what it forgot", "tester", client.StartOptions{By: "ana"}, agent.RequestApproval},
+	} {
+		c.o.Session = run.Session
+		next, err := s.Start(t.Context(), c.agent, "pay", &c.o)
+		require.NoError(t, err, c.why)
+		require.Equal(t, c.want, asks(next), c.why)
+		ends(next)
+	}
+}
+
+// A run that begins from a checkpoint asks again, in the session and in a new one: what was approved is not
+// what happens now.
+func TestAForkAsksAgain(t *testing.T) {
+	t.Parallel()
+	s := asksToPay(t)
+	for _, elsewhere := range []bool{true, false} {
+		run := s.begin(t, "pay", &client.StartOptions{By: "ana"})
+		s.say(t, run, agent.ApproveCommand{Request: s.suspended(t, run).Requests[0].ID, AlwaysInSession: true})
+		require.Equal(t, agent.RequestQuestion, s.suspended(t, run).Requests[0].Type)
+		s.say(t, run, agent.SendCommand{Text: "done"})
+		require.Equal(t, agent.StatusCompleted, s.result(t, run).Status)
+
+		prepared, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "pay", NewSession: elsewhere, By: "ana"})
+		require.NoError(t, err)
+		fork, err := prepared.Start(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, agent.RequestApproval, s.suspended(t, fork).Requests[0].Type)
+		s.say(t, fork, agent.CancelCommand{})
+		s.result(t, fork)
+	}
 }

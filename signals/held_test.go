@@ -85,7 +85,7 @@ func verbs() map[string]agent.Command {
 		"verb-cancel":    agent.CancelCommand{CommandHeader: order, Reason: "wrong client"},
 		"verb-send":      agent.SendCommand{CommandHeader: order, Text: "Also look at trains.", Parts: []agent.Part{{Type: agent.PartText, Text: "And at ships."}}, Mode: agent.SendQueue},
 		"verb-answer":    agent.AnswerCommand{CommandHeader: proved, Request: "q-7", Data: json.RawMessage(`{"rows":[1,null,""]}`)},
-		"verb-approve":   agent.ApproveCommand{CommandHeader: proved, Request: "q-7", Arguments: json.RawMessage(`{"amount_eur":500}`), Always: true, Digest: "9f2c41aa03b1c2d4", Note: "no more than 500"},
+		"verb-approve":   agent.ApproveCommand{CommandHeader: proved, Request: "q-7", Arguments: json.RawMessage(`{"amount_eur":500}`), Always: true, AlwaysInSession: true, Digest: "9f2c41aa03b1c2d4", Note: "no more than 500"},
 		"verb-reject":    agent.RejectCommand{CommandHeader: proved, Request: "q-7", Reason: "too much"},
 		"verb-answers": agent.AnswersCommand{CommandHeader: order, Answers: []agent.AnswerTo{
 			{Request: "q-7", Approve: &agent.ApproveCommand{Request: "q-7"}}, {Request: "q-8", Answer: &agent.AnswerCommand{Request: "q-8", Choice: &choice}},

@@ -31,10 +31,11 @@ type Claim struct {
 	Request string
 	// Digest is the request's digest, for an approval. Edits is [EditsOf] the arguments
 	// that replace the model's, empty for none. Always allows an approval for all calls
-	// of the tool.
-	Digest string
-	Edits  string
-	Always bool
+	// of the tool in the run, and AlwaysInSession in the session.
+	Digest          string
+	Edits           string
+	Always          bool
+	AlwaysInSession bool
 	// Principal is who says it, by the name in a rule or policy.
 	Principal string
 	// Nonce is random. [Signer.Mint] sets it.
@@ -89,12 +90,20 @@ func (s Signer) Mint(c Claim) (string, error) {
 
 func (c Claim) expires() string { return strconv.FormatInt(c.Expires.Unix(), 10) }
 
+// always returns for which calls of the tool an approval may be.
+func (c Claim) always() string {
+	if c.AlwaysInSession {
+		return "session"
+	}
+	return strconv.FormatBool(c.Always)
+}
+
 // sum returns what is signed. Every field has its length before it, so two different
 // claims never give the same bytes.
 func (c Claim) sum(keyID string) []byte {
 	hash := sha512.New()
 	for _, field := range []string{
-		keyID, c.Session, c.Execution, string(c.Verb), c.Request, c.Digest, c.Edits, strconv.FormatBool(c.Always), c.Principal, c.Nonce, c.expires(),
+		keyID, c.Session, c.Execution, string(c.Verb), c.Request, c.Digest, c.Edits, c.always(), c.Principal, c.Nonce, c.expires(),
 	} {
 		hash.Write(binary.BigEndian.AppendUint32(nil, uint32(len(field))))
 		hash.Write([]byte(field))
@@ -107,7 +116,7 @@ func (c Claim) sum(keyID string) []byte {
 func ClaimFor(request string, command agent.Command) Claim {
 	c := Claim{Verb: command.Verb(), Request: request}
 	if o, ok := command.(agent.ApproveCommand); ok {
-		c.Digest, c.Edits, c.Always = o.Digest, EditsOf(o.Arguments), o.Always
+		c.Digest, c.Edits, c.Always, c.AlwaysInSession = o.Digest, EditsOf(o.Arguments), o.Always, o.AlwaysInSession
 	}
 	return c
 }

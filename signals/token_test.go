@@ -111,6 +111,7 @@ func TestATokenIsGoodForNothingElse(t *testing.T) {
 		"no digest":             func(c *Claim) { c.Digest = "" },
 		"edited arguments":      func(c *Claim) { c.Edits = EditsOf(json.RawMessage(`{"amount_eur":9000}`)) },
 		"all further calls":     func(c *Claim) { c.Always = true },
+		"the whole session":     func(c *Claim) { c.AlwaysInSession = true },
 		"fields that run over":  func(c *Claim) { c.Execution, c.Request = "01a2q", "-7" },
 		"fields that are moved": func(c *Claim) { c.Session, c.Execution = c.Execution, c.Session },
 	} {
@@ -135,8 +136,8 @@ func TestWhatATokenHasToSay(t *testing.T) {
 	edits := json.RawMessage(`{"b":1.0,"a":"<"}`)
 	require.Equal(t, Claim{Verb: agent.VerbPause}, ClaimFor("", agent.PauseCommand{Reason: "lunch"}))
 	require.Equal(t, Claim{Verb: agent.VerbReject, Request: "q-7"}, ClaimFor("q-7", agent.RejectCommand{Reason: "no"}))
-	require.Equal(t, Claim{Verb: agent.VerbApprove, Request: "q-7", Digest: "d", Edits: EditsOf(edits), Always: true},
-		ClaimFor("q-7", agent.ApproveCommand{Digest: "d", Arguments: edits, Always: true}))
+	require.Equal(t, Claim{Verb: agent.VerbApprove, Request: "q-7", Digest: "d", Edits: EditsOf(edits), Always: true, AlwaysInSession: true},
+		ClaimFor("q-7", agent.ApproveCommand{Digest: "d", Arguments: edits, Always: true, AlwaysInSession: true}))
 	require.Empty(t, EditsOf(nil))
 	require.Len(t, EditsOf(edits), 64)
 	require.Equal(t, EditsOf(edits), EditsOf(json.RawMessage(` { "a" : "\u003c", "b":1.0 } `)), "blanks, order and escapes make no difference")

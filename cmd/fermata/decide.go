@@ -17,14 +17,15 @@ import (
 // decider is one answer, approve or reject.
 type decider struct {
 	*cli
-	verb          agent.Verb
-	request       string
-	choice        string
-	result, edit  string
-	always, wait  bool
-	reason, note  string
-	paths         []string // of files that go with an answer
-	by, tokenFile string
+	verb            agent.Verb
+	request         string
+	choice          string
+	result, edit    string
+	always, wait    bool
+	alwaysInSession bool
+	reason, note    string
+	paths           []string // of files that go with an answer
+	by, tokenFile   string
 }
 
 // decision is an answer to one request, with the person who gives it.
@@ -93,7 +94,7 @@ func (d *decider) decisionFromFlags(text string) (decision, error) {
 			out.Reject = &agent.RejectCommand{Reason: d.reason}
 		}
 	default:
-		if d.request != "" || d.edit != "" || d.always || d.note != "" {
+		if d.request != "" || d.edit != "" || d.always || d.alwaysInSession || d.note != "" {
 			out.Approve, err = d.approveOrder()
 		}
 	}
@@ -216,7 +217,7 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 	defer cancel()
 	switch {
 	case d.Approve != nil:
-		o := &fermata.ApproveOptions{Always: d.Approve.Always, Note: d.Approve.Note, By: d.by, Token: d.token}
+		o := &fermata.ApproveOptions{Always: d.Approve.Always, AlwaysInSession: d.Approve.AlwaysInSession, Note: d.Approve.Note, By: d.by, Token: d.token}
 		// nil and an empty object differ: nil approves the arguments as they are.
 		if len(d.Approve.Arguments) > 0 {
 			o.Arguments = d.Approve.Arguments

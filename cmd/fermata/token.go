@@ -20,7 +20,7 @@ import (
 type tokenOrder struct {
 	session, verb, request, principal string
 	edit                              string
-	always                            bool
+	always, alwaysInSession           bool
 	lasts                             time.Duration
 }
 
@@ -58,6 +58,7 @@ Whoever has the token can use it: give it to the principal only.`,
 	f.StringVar(&o.principal, "principal", "", "who may send the verb, as a rule or a policy names them")
 	f.StringVar(&o.edit, "edit", "", "approve the call with these arguments instead, as JSON")
 	f.BoolVar(&o.always, "always", false, "also allow --always in the approval")
+	f.BoolVar(&o.alwaysInSession, "always-in-session", false, "also allow --always-in-session in the approval")
 	f.DurationVar(&o.lasts, "for", time.Hour, "how long the token is valid, at most 720h")
 	c.jsonFlag(cmd, "print the token as one line of JSON")
 	cmd.AddCommand(c.tokenKeyCommand())
@@ -85,8 +86,8 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 		err = agent.Errorf(agent.CodeInvalidInput, "--session and --principal are required")
 	case o.verb == "":
 		err = agent.Errorf(agent.CodeInvalidInput, "name what the token allows: a --request to approve, or a --verb such as stop")
-	case (o.edit != "" || o.always) && o.verb != string(agent.VerbApprove):
-		err = agent.Errorf(agent.CodeInvalidInput, "--edit and --always are for an approval")
+	case (o.edit != "" || o.always || o.alwaysInSession) && o.verb != string(agent.VerbApprove):
+		err = agent.Errorf(agent.CodeInvalidInput, "--edit, --always and --always-in-session are for an approval")
 	case o.lasts <= 0:
 		err = agent.Errorf(agent.CodeInvalidInput, "--for must be positive")
 	case o.edit != "":
@@ -110,7 +111,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 	if err != nil {
 		return c.noAnswer(o.session, err)
 	}
-	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
+	claim.Edits, claim.Always, claim.AlwaysInSession, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, o.alwaysInSession, time.Now().Add(o.lasts)
 	// Recorded before the token exists: a token without an entry could still be used.
 	if err := c.host.Audit.Key(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
 		return err

@@ -22,7 +22,7 @@ type decision struct {
 func (d decision) answered() agent.Answered {
 	a := agent.Answered{Request: d.request, Decision: "answer", By: d.by, Approver: d.approver}
 	if d.approve != nil {
-		a.Decision, a.Edited, a.Reason = "approve", len(d.approve.Arguments) > 0, d.approve.Note
+		a.Decision, a.Edited, a.AlwaysInSession, a.Reason = "approve", len(d.approve.Arguments) > 0, d.approve.AlwaysInSession, d.approve.Note
 	}
 	if d.reject != nil {
 		a.Decision, a.Reason = "reject", d.reject.Reason
@@ -121,6 +121,11 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.Executor != "" && tool.Name != agent.ApproveTool {
 		return s.refuseAs(agent.CodeInvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
 	}
+	if d.approve.AlwaysInSession {
+		if err := s.mayAllowInSession(); err != nil {
+			return err
+		}
+	}
 	return s.checkDigest(r, d.approve.Digest)
 }
 
@@ -216,7 +221,10 @@ func (s *step) approved(r Request, d decision) {
 		return
 	}
 	s.Calls.approve(i, d.approver, edited)
-	if d.approve.Always {
+	if d.approve.AlwaysInSession {
+		s.allowInSession(c.Tool)
+	}
+	if d.approve.Always || d.approve.AlwaysInSession {
 		s.Requests.allowAlways(c.Tool)
 		s.approveOthers(c.Tool, d)
 	}

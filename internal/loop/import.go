@@ -78,7 +78,8 @@ func (s *step) imported(in Imported) {
 	former := s.Run // of the imported state: s.Run is set to this run below
 	s.V, s.Run = StateVersion, run
 	s.importMemory(by)
-	s.Origin.adopt(former, in.Export)
+	s.Counters.Grants = nil // whoever imports is asked again
+	s.Origin.adopt(former, in.Export, by)
 	s.continued()         // drops what only the other execution had: timers, checks
 	s.Requests.adopt(run) // requests name the run that answers go to
 	s.Calls.adopt(former)

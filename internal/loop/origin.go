@@ -29,6 +29,7 @@ type Origin struct {
 	Task    string            `json:"task,omitempty"` // the first characters of what was asked
 	Labels  map[string]string `json:"labels,omitempty"`
 	Started time.Time         `json:"started"`
+	By      string            `json:"by,omitempty"` // who started the run, or imported it
 }
 
 // Labels returns the labels that the run was started with. A child has its root's.
@@ -59,7 +60,7 @@ func (s *State) AwaitsImport() bool {
 
 // setStart keeps what the run was started with.
 func (o *Origin) setStart(start agent.Start, brief string) {
-	o.Start, o.Labels, o.Task, o.BriefingText = &start, start.Labels, start.Input.Task(), brief
+	o.Start, o.Labels, o.Task, o.By, o.BriefingText = &start, start.Labels, start.Input.Task(), start.By, brief
 }
 
 // inheritTask sets the task to the beginning of what the run before was asked.
@@ -87,7 +88,7 @@ func (o *Origin) located(p Located) {
 func (o *Origin) askLater(sources []string) { o.Sources = sources }
 
 // adopt makes this the origin of a run that continues an imported one.
-func (o *Origin) adopt(former, export string) { o.FormerRun, o.Imported = former, export }
+func (o *Origin) adopt(former, export, by string) { o.FormerRun, o.Imported, o.By = former, export, by }
 
 // takeParts replaces the parts of the start by those with files of the run's own session. The words
 // for files that are gone come before the task: the last text is the input of a flow.
@@ -373,28 +374,11 @@ func (s *step) recordStart() {
 func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, receipts []remembered.Receipt, in remembered.Backlog) {
 	s.Log.setHead(head, seq, version)
 	s.Counters = numbers
+	s.inheritGrants()
 	s.Messages.inherit(receipts, in.Events)
 	s.Daemon.setWork(in.Unfinished)
 	// Holds of earlier runs have these numbers: none of them may stop an activity of this run.
 	if n := numbers.Hold; n > 0 {
 		s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	}
-}
-
-// continued begins a new execution. Timers and activities of the last one are gone.
-func (s *step) continued() {
-	s.NextTimer = time.Time{}
-	s.Parent.dropCheck()
-	s.Children.newExecution(s.At)
-	s.Log.leaveTail()
-	s.Watch.over()
-	s.SuspensionHooks.newExecution()
-	s.Suspensions.markContinuedAsNew()
-	if s.isFlow() { // no late result comes to this execution
-		s.Budget.setCharged(agent.Usage{})
-	}
-	if s.Phase == RunContinuing { // an imported run keeps its phase
-		s.enterPhase(RunActive)
-	}
-	s.lookForEnds()
 }

@@ -162,7 +162,7 @@ func (s *step) openApproval(i int, r wire.Reply, rule agent.Rule) {
 	switch tool, _ := s.Spec.Tool(c.Tool); {
 	case tool.Executor == agent.ExecutorClient:
 		s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), "", s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
-	case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && slices.Contains(s.Requests.Always, c.Tool)):
+	case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && s.allowed(c.Tool)):
 		s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
 	}
 }

@@ -23,6 +23,16 @@ type Counters struct {
 	Principal string `json:"principal,omitempty"`
 	// Lesson is how many lessons the session's runs have learned.
 	Lesson int `json:"lesson,omitempty"`
+	// Grants are the last approvals for the whole session.
+	Grants []Grant `json:"grants,omitempty"`
+}
+
+// Grant is an approval of all calls of a tool in a session.
+type Grant struct {
+	Agent string `json:"agent"`
+	Tool  string `json:"tool"`
+	// Starter is who started the run that was approved. The grant holds for their runs.
+	Starter string `json:"starter"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

@@ -102,7 +102,7 @@ func (c *Console) requiredLine(ctx context.Context, prompt string) (string, erro
 }
 
 func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	line, err := c.requiredLine(ctx, "approve? y(es), n(o), e(dit the arguments), a(lways, in this run): ")
+	line, err := c.requiredLine(ctx, "approve? y(es), n(o), e(dit the arguments), a(lways, in this run), s(ession: always, also in its later runs): ")
 	if err != nil {
 		return agent.AnswerTo{}, err
 	}
@@ -112,6 +112,8 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 		a.Approve = &agent.ApproveCommand{}
 	case "a", "always":
 		a.Approve = &agent.ApproveCommand{Always: true}
+	case "s", "session":
+		a.Approve = &agent.ApproveCommand{AlwaysInSession: true}
 	case "n", "no":
 		return c.refusal(ctx, q)
 	case "e", "edit":
@@ -122,7 +124,7 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 		a.Approve = &agent.ApproveCommand{Arguments: raw}
 		return a, err
 	default:
-		return a, unfit("type y, n, e or a")
+		return a, unfit("type y, n, e, a or s")
 	}
 	return a, nil
 }

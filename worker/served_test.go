@@ -86,7 +86,7 @@ func TestSkillsOfServers(t *testing.T) {
 	}
 	err = components(with(agent.Definition{}), "mcp:desk")
 	require.ErrorIs(t, err, agent.CodeDenied)
-	require.ErrorContains(t, err, "agent a has skills of the MCP server desk, and its shell_run, or that of a sub-agent, asks nobody")
+	require.ErrorContains(t, err, "agent a has skills of the MCP server desk, and its shell_run, or that of an agent below it, asks nobody")
 	below := with(agent.Definition{Agents: []agent.SubAgent{{Agent: "b", Tools: []string{"shell_*"}}}})
 	below.Agents[0].Tools = nil
 	below.Agents = append(below.Agents, agent.Definition{Name: "b", Model: "script", Tools: []string{agent.ShellTool}})

@@ -112,26 +112,39 @@ func skillsOf(d *activities.Activities, is func(*skill.Skill) bool) (list []*ski
 // runsUnasked refuses an agent with skills of a server and with commands that no person approves.
 // Whoever runs the server would run programs here.
 func runsUnasked(spec agent.Spec, d *activities.Activities) error {
-	shell := agent.ToolSpec{Name: agent.ShellTool}
+	i := slices.IndexFunc(spec.Skillset, func(s agent.Skill) bool { return s.Server != "" })
+	t, known := d.Tools[agent.ShellTool]
+	if i < 0 || !known {
+		return nil
+	}
+	shell := d.ToolSpec(t.Spec())
 	covers := func(tools []string) bool {
 		return len(tools) > 0 && agent.Rule{Do: agent.RulingAsk, Tools: tools}.Covers(shell)
 	}
-	i := slices.IndexFunc(spec.Skillset, func(s agent.Skill) bool { return s.Server != "" })
-	// A sub-agent has its parent's tools, or those of its entry.
-	if i < 0 || !covers(spec.Tools) && !slices.ContainsFunc(spec.Agents, func(a agent.SubAgent) bool { return covers(a.Tools) }) {
+	// A sub-agent, and an agent that checks, has its parent's tools, or those of its entry.
+	below := slices.ContainsFunc(spec.Agents, func(a agent.SubAgent) bool { return covers(a.Tools) }) ||
+		slices.ContainsFunc(spec.Checks(), func(k agent.Check) bool { return k.Agent != "" && covers(k.Tools) })
+	if !covers(spec.Tools) && !below || len(spec.Ceiling) > 0 && !covers(spec.Ceiling) {
 		return nil
 	}
-	allowed := slices.ContainsFunc(spec.Rules, func(r agent.Rule) bool { return r.Do == agent.RulingAllow && r.Covers(shell) })
-	asks := slices.ContainsFunc(spec.Rules, func(r agent.Rule) bool {
-		return r.Do != agent.RulingAllow && len(r.Arguments) == 0 && r.AfterCalls == 0 && !(r.Otherwise && allowed) && r.Covers(shell)
+	rules := slices.DeleteFunc(slices.Clone(spec.Rules), func(r agent.Rule) bool { return !r.Covers(shell) })
+	if shell.Approval != nil {
+		rules = append(rules, shell.Approval.Rule())
+	}
+	allowed := slices.ContainsFunc(rules, func(r agent.Rule) bool { return r.Do == agent.RulingAllow })
+	always := func(r agent.Rule) bool {
+		return len(r.Arguments) == 0 && r.AfterCalls == 0 && !(r.Otherwise && allowed)
+	}
+	// A deadline that approves is no person.
+	lapses := slices.ContainsFunc(rules, func(r agent.Rule) bool {
+		return r.Do == agent.RulingAsk && r.AnswerTimeouts.Default == agent.DefaultApprove
 	})
-	for pattern := range d.Approvals {
-		asks = asks || covers([]string{pattern})
-	}
-	if t, ok := d.Tools[shell.Name]; asks || ok && t.Spec().Approval != nil {
+	if slices.ContainsFunc(rules, func(r agent.Rule) bool {
+		return always(r) && (r.Do == agent.RulingDeny || r.Do == agent.RulingAsk && !lapses)
+	}) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeDenied, "agent %s has skills of the MCP server %s, and its %s, or that of a sub-agent, asks nobody: that server's words would run commands here. Let a person approve each call (tools: {%s: {approval: true}}, or a rule that asks), or take the tool or the skills away", spec.Name, spec.Skillset[i].Server, shell.Name, shell.Name).WithPath("skills")
+	return agent.Errorf(agent.CodeDenied, "agent %s has skills of the MCP server %s, and its %s, or that of an agent below it, asks nobody, or a deadline approves: that server's words would run commands here. Let a person approve each call (tools: {%s: {approval: true}}, or a rule that asks), or take the tool or the skills away", spec.Name, spec.Skillset[i].Server, shell.Name, shell.Name).WithPath("skills")
 }
 
 // listing tells the model which skills it may load. Their authors wrote the descriptions, so

@@ -67,6 +67,9 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 	if l.file == nil {
 		return noAgents()
 	}
+	if l.file.Private, err = l.host.Private(); err != nil {
+		return err
+	}
 	// A pipe has no directory in which the lock file could be found again.
 	if l.lock = l.file.Lock(); l.lock == nil {
 		return agent.Errorf(agent.CodeInvalidInput, "%s is not a regular file, so it has no lock file: nothing is pinned", l.file.Path)

@@ -151,11 +151,19 @@ func (r *skillsRun) read(ctx context.Context, dirs []string) (all []*skill.Skill
 	if r.file == nil {
 		return nil, noAgents()
 	}
-	if r.kit, err = r.file.OpenSkills(ctx); r.kit == nil {
+	// Before a server starts: its program may not read what is the worker's.
+	if r.file.Private, err = r.host.Private(); err != nil {
+		return nil, err
+	}
+	r.kit, err = r.file.OpenSkills(ctx)
+	if r.kit == nil {
 		if err == nil && len(r.file.SkillDirs()) == 0 {
 			r.Note("fermata: %s has no skills: name directories under skills", r.file.Path)
 		}
 		return r.file.Skills(), err
+	}
+	for _, without := range r.kit.Without() {
+		r.Note("fermata: agents go without a skill of an optional server: %s", without)
 	}
 	return r.kit.Skills(), err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -177,7 +178,7 @@ func (s *Server) skillsOf(entries []skillEntry, names []string) (all []*skill.Sk
 	}
 	for _, n := range names {
 		if !slices.ContainsFunc(entries, func(e skillEntry) bool { return e.URI == n || e.name() == n }) {
-			add(agent.CodeNotFound, "lists no skill %s; it lists %s", cut(clean(n), maxShown), listed(entries))
+			add(agent.CodeNotFound, "lists no skill %s; it lists %s", cut(clean(n), maxShown), s.listed(entries))
 		}
 	}
 	for _, e := range entries {
@@ -203,10 +204,10 @@ func (s *Server) skillsOf(entries []skillEntry, names []string) (all []*skill.Sk
 }
 
 // listed returns the names of entries for an error.
-func listed(entries []skillEntry) string {
+func (s *Server) listed(entries []skillEntry) string {
 	var names []string
 	for _, e := range entries[:min(len(entries), maxNamesShown)] {
-		names = append(names, cut(clean(e.name()), maxShown))
+		names = append(names, cut(s.said(e.name()), maxShown))
 	}
 	if more := len(entries) - maxNamesShown; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
@@ -226,11 +227,11 @@ func (s *Server) skillOf(e skillEntry) (*skill.Skill, error) {
 		fault = "its content is made anew each time (dynamic), and a run needs the same words each time"
 	case json.Unmarshal(e.Resources, &entry.Files) != nil || entry.Files == nil:
 		fault = "it has no list of its files"
-	case s.repeats(string(e.Frontmatter)):
-		fault = "its frontmatter has a secret of this worker"
+	case s.repeatsIn(e, entry.Files):
+		fault = "its entry has a secret of this worker"
 	}
 	if fault != "" {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "skill %+q of the MCP server %s: %s", cut(e.URI, maxShown), s.name, fault).WithPath("skills")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "skill %+q of the MCP server %s: %s", cut(s.said(e.URI), maxShown), s.name, fault).WithPath("skills")
 	}
 	return skill.FromServer(entry)
 }
@@ -238,6 +239,20 @@ func (s *Server) skillOf(e skillEntry) (*skill.Skill, error) {
 // repeats reports whether a remote server sends our credentials back. Digests do not allow that
 // they are removed.
 func (s *Server) repeats(text string) bool { return s.url != nil && s.secrets(text) != text }
+
+// repeatsIn reports whether an entry has a secret: as it stands, or behind the escapes of JSON and URIs.
+func (s *Server) repeatsIn(e skillEntry, files []skill.EntryFile) bool {
+	var front any
+	_ = json.Unmarshal(e.Frontmatter, &front) // what is no JSON is refused later
+	texts := []string{e.URI, string(e.Frontmatter), fmt.Sprint(front)}
+	for _, f := range files {
+		texts = append(texts, f.URI, f.Digest)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		plain, err := url.PathUnescape(text)
+		return s.repeats(text) || err == nil && s.repeats(plain)
+	})
+}
 
 // readSkill reads a file of a skill.
 func (s *Server) readSkill(ctx context.Context, uri string) (data []byte, err error) {

@@ -79,9 +79,17 @@ func (k *Kit) ReadSkills(ctx context.Context) error {
 	all.Wait()
 	var faults []error
 	for i, a := range answers {
-		k.served = append(k.served, a.skills...)
+		errs := apart(a.err)
+		for _, s := range a.skills {
+			// Nothing of a server may stand for a skill that somebody has reviewed.
+			if i := slices.IndexFunc(k.Skills(), func(o *skill.Skill) bool { return o.Name == s.Name }); i >= 0 {
+				errs = append(errs, twice(k.Skills()[i], s))
+				continue
+			}
+			k.served = append(k.served, s)
+		}
 		optional := k.file.servers[k.servers[i].Name()].Optional
-		for _, err := range apart(a.err) {
+		for _, err := range errs {
 			if !optional {
 				faults = append(faults, err)
 				continue
@@ -93,6 +101,14 @@ func (k *Kit) ReadSkills(ctx context.Context) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+func twice(first, second *skill.Skill) error {
+	where := "of a directory"
+	if first.Server != "" {
+		where = "of the MCP server " + first.Server
+	}
+	return agent.Errorf(agent.CodeInvalidInput, "skill %q is there twice: %s, and of the MCP server %s; leave one out", second.Name, where, second.Server).WithPath("skills")
 }
 
 func askSkills(ctx context.Context, s *mcp.Server, names []string) ([]*skill.Skill, error) {

@@ -122,7 +122,10 @@ func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault)
 	if kit, err = f.Open(h.Log.Slog(), vault); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(kit.Check(), kit.ReadSkills(ctx)); err != nil {
+	if err = kit.Check(); err == nil { // no server starts before
+		err = kit.ReadSkills(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
 	return kit, nil

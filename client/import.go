@@ -70,7 +70,7 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o *ImportOption
 		err = f.Fresh(now)
 	}
 	if err == nil {
-		err = f.CheckAnswers(now, answers)
+		err = f.CheckAnswers(now, o.By, answers)
 	}
 	if err != nil {
 		return ExportInfo{}, err
@@ -154,6 +154,7 @@ func (a *importRun) run(ctx context.Context) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	head := a.file.Head
 	head.Counters.Principal, head.Memory = "", nil // a memory stays where it is, and is its principal's
+	head.Counters.Grants = nil                     // what was approved there is asked for here
 	// A higher fence than the old head's, so that a late write of an earlier run here is
 	// refused.
 	head.Version, head.Fence, head.Imported, head.Updated = before.Version+1, before.Fence.After(now.UnixMicro()), a.file.ID, now

@@ -5,18 +5,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
 )
 
-// asksToPay is a stage where each message makes a payment that somebody has to approve, and "done" ends
-// the run.
+// asksToPay is a stage where each message makes a payment that somebody has to approve ("both" makes two),
+// and "done" ends the run.
 func asksToPay(t *testing.T) *stage {
 	s := early(t, 30)
+	s.paying(t, nil)
+	return s
+}
+
+// paying starts a worker for [asksToPay].
+func (s *stage) paying(t *testing.T, policy agent.Policy) *worker.Worker {
+	t.Helper()
 	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
 		switch said := lastSaid(r); {
 		case said.Role == agent.RoleUser && said.Text() == "both":
@@ -30,12 +39,22 @@ func asksToPay(t *testing.T) *stage {
 	})
 	pay := tool.New("pay", "pays", func(context.Context, *tool.Call, struct {
 		N int `json:"n,omitempty"`
-	}) (string, error) { return "paid", nil }, nil)
-	def := agent.Definition{Name: "tester", Tools: []string{"pay", agent.WaitForUserTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"p*"}}}}
-	other := def
+	}) (string, error) {
+		return "paid", nil
+	}, nil)
+	def := agent.Definition{Name: "tester", Model: "brain", Tools: []string{"pay", agent.WaitForUserTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"p*"}}}}
+	waits(&def)
+	other, lead := def, agent.Definition{Name: "lead", Model: "brain", Tools: []string{"pay"}, Agents: []agent.SubAgent{{Agent: "tester"}}, Rules: def.Rules}
 	other.Name = "other"
-	s.startWorker(t, m, []tool.Tool{pay}, def, other)
-	return s
+	waits(&lead)
+	w, err := worker.New(s.temporal, &worker.Options{
+		TaskQueue: s.queue, Agents: []agent.Definition{def, other, lead}, Tools: []tool.Tool{pay}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
+		Models: map[string]model.Model{"brain": m}, ExportKeys: exportKeys, ApprovalKeys: exportKeys, Policy: policy,
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(t.Context()))
+	t.Cleanup(w.Stop)
+	return w
 }
 
 // Whoever approves a call may approve the tool for the whole run: further calls are made without a
@@ -120,27 +139,5 @@ func TestAnApprovalForTheSession(t *testing.T) {
 		require.NoError(t, err, c.why)
 		require.Equal(t, c.want, asks(next), c.why)
 		ends(next)
-	}
-}
-
-// A run that begins from a checkpoint asks again, in the session and in a new one: what was approved is not
-// what happens now.
-func TestAForkAsksAgain(t *testing.T) {
-	t.Parallel()
-	s := asksToPay(t)
-	for _, elsewhere := range []bool{true, false} {
-		run := s.begin(t, "pay", &client.StartOptions{By: "ana"})
-		s.say(t, run, agent.ApproveCommand{Request: s.suspended(t, run).Requests[0].ID, AlwaysInSession: true})
-		require.Equal(t, agent.RequestQuestion, s.suspended(t, run).Requests[0].Type)
-		s.say(t, run, agent.SendCommand{Text: "done"})
-		require.Equal(t, agent.StatusCompleted, s.result(t, run).Status)
-
-		prepared, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Text: "pay", NewSession: elsewhere, By: "ana"})
-		require.NoError(t, err)
-		fork, err := prepared.Start(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, agent.RequestApproval, s.suspended(t, fork).Requests[0].Type)
-		s.say(t, fork, agent.CancelCommand{})
-		s.result(t, fork)
 	}
 }

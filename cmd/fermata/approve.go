@@ -18,7 +18,7 @@ func (c *cli) approveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&d.edit, "edit", "", "make the call with these arguments instead, as JSON; it is not made if they do not fit the tool")
 	f.BoolVar(&d.always, "always", false, "also approve all further calls of this tool in this run")
-	f.BoolVar(&d.alwaysInSession, "always-in-session", false, "also approve all further calls of this tool in this session, in later runs by the same --by, too")
+	f.BoolVar(&d.alwaysInSession, "always-in-session", false, "also approve all further calls of this tool in this session, also in later runs that the same person starts")
 	f.StringVar(&d.note, "note", "", "a note that is recorded with the approval")
 	return cmd
 }

@@ -115,8 +115,8 @@ func (c Content) Sequence() *store.Sequence {
 }
 
 // CheckAnswers returns why the run would refuse answers that come with its import; nil if
-// it takes them all. Other errors are those of [Content.Machine].
-func (c Content) CheckAnswers(now time.Time, answers []agent.AnswerTo) error {
+// it takes them all; by is who imports it. Other errors are those of [Content.Machine].
+func (c Content) CheckAnswers(now time.Time, by string, answers []agent.AnswerTo) error {
 	switch {
 	case len(answers) == 0:
 		return nil
@@ -127,7 +127,7 @@ func (c Content) CheckAnswers(now time.Time, answers []agent.AnswerTo) error {
 	if err != nil {
 		return err
 	}
-	return s.CheckAnswers(loop.Moment{At: now, Revision: loop.Revision}, answers)
+	return s.CheckAnswers(loop.Moment{At: now, Revision: loop.Revision}, by, answers)
 }
 
 // Machine returns the state of a suspended run. Errors are those of [Live].

@@ -30,6 +30,14 @@ func (d decision) answered() agent.Answered {
 	return a
 }
 
+// reach is 1 for an approval of more than one call, and otherwise 0.
+func (d decision) reach() int {
+	if d.approve != nil && (d.approve.Always || d.approve.AlwaysInSession) {
+		return 1
+	}
+	return 0
+}
+
 // decide carries out an answer. Everything is checked before anything changes.
 func (s *step) decide(d decision) error {
 	// Before findRequest: the request of a used token is closed, and would be refused as stale.
@@ -122,7 +130,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 		return s.refuseAs(agent.CodeInvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
 	}
 	if d.approve.AlwaysInSession {
-		if err := s.mayAllowInSession(); err != nil {
+		if err := s.mayAllowInSession(d.approver); err != nil {
 			return err
 		}
 	}
@@ -222,9 +230,9 @@ func (s *step) approved(r Request, d decision) {
 	}
 	s.Calls.approve(i, d.approver, edited)
 	if d.approve.AlwaysInSession {
-		s.allowInSession(c.Tool)
+		s.allowInSession(c.Tool, d.approver)
 	}
-	if d.approve.Always || d.approve.AlwaysInSession {
+	if d.reach() > 0 {
 		s.Requests.allowAlways(c.Tool)
 		s.approveOthers(c.Tool, d)
 	}

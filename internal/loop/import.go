@@ -36,12 +36,13 @@ func (s *State) CheckPortable() error {
 }
 
 // CheckAnswers returns why a suspended run refuses answers that come with its import; nil if it
-// takes them all. They are as good as a signal's: nothing proves who gives them.
-func (s *State) CheckAnswers(m Moment, answers []agent.AnswerTo) error {
+// takes them all; by is who imports it. They are as good as a signal's: nothing proves who gives them.
+func (s *State) CheckAnswers(m Moment, by string, answers []agent.AnswerTo) error {
 	if len(answers) == 0 {
 		return nil
 	}
 	try := newStep(*s, m)
+	try.Origin.startedBy(by)
 	// First: a late answer would be recorded, though it decides nothing.
 	for _, a := range answers {
 		if _, err := try.findRequest(a.Request); err != nil {
@@ -61,7 +62,7 @@ func (s *step) imported(in Imported) {
 	// The answers themselves come as the first verb (see workflows). Here, since an import that is
 	// refused here is not used up.
 	if err == nil {
-		if bad := in.State.CheckAnswers(s.Moment, s.Origin.Start.Answers); bad != nil {
+		if bad := in.State.CheckAnswers(s.Moment, s.Origin.Start.By, s.Origin.Start.Answers); bad != nil {
 			err = asError(bad)
 		}
 	}
@@ -79,7 +80,9 @@ func (s *step) imported(in Imported) {
 	s.V, s.Run = StateVersion, run
 	s.importMemory(by)
 	s.Counters.Grants = nil // whoever imports is asked again
-	s.Origin.adopt(former, in.Export, by)
+	s.Requests.forgetAlways()
+	s.Origin.adopt(former, in.Export)
+	s.Origin.startedBy(by)
 	s.continued()         // drops what only the other execution had: timers, checks
 	s.Requests.adopt(run) // requests name the run that answers go to
 	s.Calls.adopt(former)

@@ -71,7 +71,7 @@ func TestAnswersOfAnImport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := []agent.AnswerTo{c.answer}
-			require.Equal(t, c.code, agent.CodeOf(at.CheckAnswers(Moment{At: p.now}, answers)))
+			require.Equal(t, c.code, agent.CodeOf(at.CheckAnswers(Moment{At: p.now}, "", answers)))
 			var next State
 			var err error
 			for _, in := range []Input{

@@ -88,7 +88,10 @@ func (o *Origin) located(p Located) {
 func (o *Origin) askLater(sources []string) { o.Sources = sources }
 
 // adopt makes this the origin of a run that continues an imported one.
-func (o *Origin) adopt(former, export, by string) { o.FormerRun, o.Imported, o.By = former, export, by }
+func (o *Origin) adopt(former, export string) { o.FormerRun, o.Imported = former, export }
+
+// startedBy sets who has started the run, or imported it.
+func (o *Origin) startedBy(by string) { o.By = by }
 
 // takeParts replaces the parts of the start by those with files of the run's own session. The words
 // for files that are gone come before the task: the last text is the input of a flow.

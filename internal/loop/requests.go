@@ -160,6 +160,9 @@ func (r *Requests) allowAlways(tool string) {
 	}
 }
 
+// forgetAlways has all later calls asked for again.
+func (r *Requests) forgetAlways() { r.Always = nil }
+
 func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
 
 // asks reports whether a request of a type is open.

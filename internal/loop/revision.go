@@ -36,6 +36,10 @@ const vetoStaysSince = 2
 // returned. Before, it did in the same task, and the server refused that.
 const droppedHookSince = 2
 
+// rejectionStaysSince is the revision from which answers that come together are each heard, and then an approval
+// of all calls of a tool. Before, that one approved what another of them rejects.
+const rejectionStaysSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

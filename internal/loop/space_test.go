@@ -80,7 +80,7 @@ func stuff(t require.TestingT) *stuffed {
 	for i := range agent.MaxLabels {
 		labels[fmt.Sprintf("%s%02d", times(62), i)] = times(256)
 	}
-	p.must(Begin{Session: strings.Repeat("s", 215), Run: strings.Repeat("r", 36), Start: agent.Start{Agent: "a", Labels: labels, Input: agent.Input{Text: "\x02" + times(1000)}}})
+	p.must(Begin{Session: strings.Repeat("s", 215), Run: strings.Repeat("r", 36), Start: agent.Start{Agent: "a", By: strings.Repeat("\x01", 256), Labels: labels, Input: agent.Input{Text: "\x02" + times(1000)}}})
 	spec := agent.Spec{V: 1, Definition: agent.Definition{
 		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
 		Rules: []agent.Rule{{Do: agent.RulingAsk}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1e18, Tokens: 1e18, WallClock: 1e18, Agents: 1e18, OwnTurns: 1e9},
@@ -96,6 +96,9 @@ func stuff(t require.TestingT) *stuffed {
 		}
 	}
 	in := Opened{Spec: &spec}
+	for i := range maxGrants { // as starts and tools may be named
+		in.Counters.Grants = append(in.Counters.Grants, remembered.Grant{Agent: strings.Repeat("a", 32), Tool: spec.Toolset[i].Name, Starter: strings.Repeat("f", 16), Approver: strings.Repeat("\x01", 21)})
+	}
 	for i := range 1000 {
 		in.Receipts = append(in.Receipts, remembered.Receipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
 	}

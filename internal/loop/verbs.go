@@ -322,6 +322,9 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 		}
 		all = append(all, d)
 	}
+	if s.Revision >= rejectionStaysSince {
+		slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.reach(), b.reach()) })
+	}
 	for _, d := range all {
 		// An approval with "always" may have decided this one already.
 		if s.Requests.find(d.request) >= 0 {

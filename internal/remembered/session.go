@@ -31,8 +31,10 @@ type Counters struct {
 type Grant struct {
 	Agent string `json:"agent"`
 	Tool  string `json:"tool"`
-	// Starter is who started the run that was approved. The grant holds for their runs.
+	// Starter is a digest of who started the run in which it was given. It holds for their runs.
 	Starter string `json:"starter"`
+	// Approver is whom a token proved; empty without one. It holds where they may approve.
+	Approver string `json:"approver,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

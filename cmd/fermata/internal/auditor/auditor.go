@@ -167,6 +167,9 @@ func (a *auditor) Event(s observe.RunEvent) error {
 	case agent.EventRequestAnswered, agent.EventRequestAnsweredLate, agent.EventRequestExpired, agent.EventRequestForwarded:
 		if at.Answer != nil {
 			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
+			if at.Answer.AlwaysInSession {
+				e.Outcome += " always_in_session"
+			}
 		}
 	case agent.EventCallRequested:
 		if at.Call == nil || at.Call.Lifecycle == nil {

@@ -36,7 +36,7 @@ func Event(session string, e agent.Event) string {
 	case e.Request != nil:
 		return Asks(*e.Request)
 	case e.Answer != nil:
-		return Words(e.Answer.Request, e.Answer.Decision, untrusted.Name(e.Answer.By), e.Answer.Reason)
+		return answered(*e.Answer)
 	case e.Child != nil:
 		text := Words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
 		if e.Child.Workspace != nil {

@@ -189,6 +189,9 @@ func answered(a agent.Answered) string {
 	if a.Edited {
 		line += ", with other arguments"
 	}
+	if a.AlwaysInSession {
+		line += ", and all calls of the tool in this session"
+	}
 	if said := cmp.Or(a.Reason, a.Text); said != "" {
 		line += ": " + untrusted.Line(said, maxAsked)
 	}

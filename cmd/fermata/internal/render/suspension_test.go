@@ -37,6 +37,7 @@ func TestRests(t *testing.T) {
 		{agent.Event{Type: agent.EventRunStopped, Outcome: &agent.Outcome{Handoff: &agent.Handoff{SummarizedBy: agent.SummarizedByModel, Children: []agent.Handoff{{}}}}}, "handed over: the work of 2 agents, summed up by model"},
 		{agent.Event{Type: agent.EventRequestOpened, Request: pay}, "q-7, approval: Run pay? (pay eur=800)"},
 		{agent.Event{Type: agent.EventRequestAnswered, Answer: &agent.Answered{Request: "q-7", Decision: "approve", By: "x", Approver: "ana", Edited: true, Reason: "less"}}, "q-7 approved by ana, with other arguments: less"},
+		{agent.Event{Type: agent.EventRequestAnswered, Answer: &agent.Answered{Request: "q-7", Decision: "approve", By: "ana", AlwaysInSession: true}}, "q-7 approved by ana, and all calls of the tool in this session"},
 		{agent.Event{Type: agent.EventRequestAnsweredLate, Answer: &agent.Answered{Request: "q-7", Decision: "answer", By: "ana", Text: "Rome"}}, "after its deadline, q-7 answered by ana: Rome"},
 		{agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: "q-7", Decision: "reject"}}, "q-7 was decided by its deadline: reject"},
 		{agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: "q-7"}}, "q-7 was decided by its deadline"},

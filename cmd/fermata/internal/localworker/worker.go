@@ -71,7 +71,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
-	kit, err := h.openKit(ctx, f, vault)
+	kit, err := h.openKit(ctx, f, vault, false)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,9 @@ func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Close
 	return &Worker{w, kit, func() {}}, nil
 }
 
-// openKit opens the tools of a file's agents, unless these are not safe on this machine.
-func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+// openKit opens the tools of a file's agents, unless these are not safe on this machine. A look
+// pins nothing.
+func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault, look bool) (kit *agentsfile.Kit, err error) {
 	// Before Open: the tools need to know which paths they must not touch.
 	if f.Private, err = h.Private(); err != nil {
 		return nil, err
@@ -122,7 +123,11 @@ func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault)
 	if kit, err = f.Open(h.Log.Slog(), vault); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(kit.Check(), kit.ReadSkills(ctx)); err != nil {
+	if err = errors.Join(kit.Check(), kit.ReadSkills(ctx)); err == nil {
+		// Only now: a worker that does not start because of a skill pins nothing.
+		err = kit.KeepAccepted(ctx, look)
+	}
+	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
 	return kit, nil

@@ -3,6 +3,8 @@ package skill
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -193,6 +195,18 @@ func (s *Skill) Loaded(ctx context.Context) (*Skill, error) {
 	}
 	s.origin.loaded.Store(full)
 	return full, nil
+}
+
+// ListedDigest returns the digest of all that the MCP server lists of the skill: of its front
+// matter, which models read before any file is read, and of its files. For a skill of a
+// directory it is Digest, since its files have the front matter.
+func (s *Skill) ListedDigest() string {
+	if s.origin == nil {
+		return s.Digest
+	}
+	front, _ := json.Marshal(s.origin.front) // decoded JSON: it can't fail
+	sum := sha256.Sum256(fmt.Appendf(front, "\n%s", s.Digest))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // IsLoaded reports whether [Skill.Loaded] returns at once.

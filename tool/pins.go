@@ -25,7 +25,8 @@ type Held struct {
 }
 
 // Change is a tool that is left out because it differs from what was accepted. If Name is
-// the source's own, it is what the source says about its tools.
+// the source's own, it is what the source says about its tools. If Name is SOURCE/SKILL, it
+// is a skill.
 type Change struct {
 	Name string
 	// New means that nothing was accepted under this name.

@@ -37,10 +37,12 @@ type Options struct {
 	Workspaces tool.Workspaces
 	// Pins accept tools of sources only as they were accepted before. A new tool, or one
 	// with a changed description or schema, is left out of runs and logged. Nil accepts
-	// all. The package tool/lock keeps pins in a file.
+	// all. The package tool/lock keeps pins in a file. Pins do not filter Skills.
 	Pins tool.Pins
 	// Skills are skills that agents may name. The package skill reads them from directories, and
-	// mcp.Server.Skills lists those of an MCP server. No two may have one name.
+	// mcp.Server.Skills lists those of an MCP server. No two may have one name. The worker takes
+	// all of them: whoever lists a server's skills compares them with what was accepted, for
+	// example with FilterSkills of package tool/lock.
 	Skills []*skill.Skill
 	// SkillMatcher chooses the skills of a task for agents with skill_match.strategy host. If it
 	// fails, or takes longer than 5 seconds, they are matched by metadata.

@@ -81,6 +81,6 @@ mcp: {desk: {command: ["`+program+`"], env: {`+asMCP+`: "`+b.desk()+`"}, confine
 	r = doctor()
 	require.NotZero(t, r.exit, r.out)
 	lock := filepath.Join(b.dir, "fermata.lock")
-	require.Contains(t, r.out, "FAIL lock        the tools of a source are not pinned yet, and the lock file "+lock+" can't be written: open "+lock+".new: permission denied. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file\n")
+	require.Contains(t, r.out, "FAIL lock        what a source lists is not pinned yet, and the lock file "+lock+" can't be written: open "+lock+".new: permission denied. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file\n")
 	require.NotContains(t, r.out, "is pinned in fermata.lock when it is first used")
 }

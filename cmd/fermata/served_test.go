@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -19,20 +20,46 @@ type listedSkills struct {
 
 type noParams struct{ mcp.ParamsBase }
 
-// servesSkill serves a skill over HTTP, as an MCP server does.
+// servedSkill is a skill of a server. Listed is the description in the list, if that is not About.
+type servedSkill struct{ Name, About, Body, Listed string }
+
+func (s servedSkill) uri() string { return "skill://" + s.Name + "/SKILL.md" }
+
+func (s servedSkill) text() string {
+	return "---\nname: " + s.Name + "\ndescription: " + s.About + "\n---\n" + s.Body + "\n"
+}
+
+func (s servedSkill) entry() map[string]any {
+	return map[string]any{
+		"uri": s.uri(), "frontmatter": map[string]any{"name": s.Name, "description": cmp.Or(s.Listed, s.About)},
+		"resources": []any{map[string]any{"uri": s.uri(), "digest": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s.text()))), "size": len(s.text())}},
+	}
+}
+
+// servesSkill serves one skill that does not change.
 func servesSkill(t *testing.T, name, body string) *httptest.Server {
-	uri, text := "skill://"+name+"/SKILL.md", "---\nname: "+name+"\ndescription: Refund a customer.\n---\n"+body+"\n"
+	return servesSkills(t, func() []servedSkill { return []servedSkill{{Name: name, About: "Refund a customer.", Body: body}} })
+}
+
+// servesSkills serves skills over HTTP, as an MCP server does: at each request those of now.
+func servesSkills(t *testing.T, now func() []servedSkill) *httptest.Server {
 	caps := &mcp.ServerCapabilities{}
 	caps.AddExtension("io.modelcontextprotocol/skills", nil)
 	s := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, &mcp.ServerOptions{Capabilities: caps})
-	s.AddResource(&mcp.Resource{URI: uri, Name: name}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: text}}}, nil
+	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "skill://{name}/SKILL.md", Name: "skills"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		for _, one := range now() {
+			if one.uri() == r.Params.URI {
+				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: one.uri(), Text: one.text()}}}, nil
+			}
+		}
+		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	})
 	require.NoError(t, mcp.AddReceivingCustomMethod(s, "skills/list", func(context.Context, *mcp.ServerSession, *noParams) (*listedSkills, error) {
-		return &listedSkills{Skills: []map[string]any{{
-			"uri": uri, "frontmatter": map[string]any{"name": name, "description": "Refund a customer."},
-			"resources": []any{map[string]any{"uri": uri, "digest": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))), "size": len(text)}},
-		}}}, nil
+		list := &listedSkills{}
+		for _, one := range now() {
+			list.Skills = append(list.Skills, one.entry())
+		}
+		return list, nil
 	}))
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(func() {

@@ -53,7 +53,7 @@ func (f *File) bad(err error) error {
 }
 
 func (f *File) unwritten(err error) error {
-	return agent.Errorf(agent.CodeInvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
+	return agent.Errorf(agent.CodeInvalidInput, "what a source lists is not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
 }
 
 // CheckWrite returns the error that [File.Filter] would return for a new source if the

@@ -35,11 +35,13 @@ type pins struct {
 	Sources map[string]source `json:"sources"`
 }
 
-// source is what is pinned of one source: digests of its tools by their full names, and
-// of what it says about them.
+// source is what is pinned of one source: digests of its tools by their full names, of
+// what it says about them, and of its skills by their names. Tools is nil while only skills
+// were used, and Skills is empty while none was.
 type source struct {
 	Instructions string            `json:"instructions,omitempty"`
-	Tools        map[string]string `json:"tools"`
+	Tools        map[string]string `json:"tools,omitzero"`
+	Skills       map[string]string `json:"skills,omitempty"`
 }
 
 // unknown reports whether a source was never used. A source that has only listed the
@@ -63,7 +65,7 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held 
 		return held, err
 	}
 	// A source that listed only the sign-in tool is pinned when it lists the others.
-	if first, was := p.Sources[name]; first.unknown(name) && !(was && pinned(tools, nil).unknown(name)) {
+	if first := p.Sources[name]; first.unknown(name) && (first.Tools == nil || !pinned(tools, nil).unknown(name)) {
 		if err := f.change(func(p *pins) {
 			was := p.Sources[name]
 			if !was.unknown(name) { // another process was faster
@@ -73,6 +75,7 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held 
 			if words == nil { // the words were pinned while it listed only the sign-in tool
 				now.Instructions = was.Instructions
 			}
+			now.Skills = was.Skills
 			p.Sources[name], held.New = now, true
 		}); err != nil {
 			return tool.Held{}, err
@@ -96,17 +99,26 @@ func (f *File) Compare(name string, tools []agent.ToolSpec, words *string) (chan
 	return changes, true, nil
 }
 
-// Accept pins all that a source lists, and forgets tools that it no longer lists.
+// Accept pins all tools that a source lists, and forgets those that it no longer lists.
 func (f *File) Accept(name string, tools []agent.ToolSpec, words string) error {
-	return f.change(func(p *pins) { p.Sources[name] = pinned(tools, &words) })
+	return f.change(func(p *pins) {
+		now := pinned(tools, &words)
+		now.Skills = p.Sources[name].Skills
+		p.Sources[name] = now
+	})
 }
 
-// AcceptOne pins one tool by its digest, or the source's words if the name is the
-// source's. It serves for tools that only a worker can see. An invalid digest is
-// [agent.CodeInvalidInput].
+// AcceptOne pins one tool by its digest, a skill if the name is SOURCE/SKILL, or the
+// source's words if the name is the source's. It serves for what only a worker can see. An
+// invalid digest is [agent.CodeInvalidInput].
 func (f *File) AcceptOne(name, digest string) error {
 	if raw, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix)); err != nil || len(raw) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
 		return agent.Errorf(agent.CodeInvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as in a worker's log", digest)
+	}
+	// No tool and no source has a "/" in its name.
+	of, skill, isSkill := strings.Cut(name, SkillSeparator)
+	if isSkill {
+		return f.acceptSkill(of, skill, digest)
 	}
 	of, _, isTool := strings.Cut(name, tool.Separator)
 	return f.change(func(p *pins) {

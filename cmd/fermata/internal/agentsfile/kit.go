@@ -67,7 +67,8 @@ type serverEntry struct {
 	// its beginning.
 	Elicit mcp.Elicit `json:"elicit"`
 
-	// Unpinned takes the server's tools as they are each time, without the lock file.
+	// Unpinned takes the server's tools and skills as they are each time, without the lock
+	// file.
 	Unpinned bool `json:"unpinned"`
 
 	line int

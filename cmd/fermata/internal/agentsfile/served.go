@@ -3,6 +3,7 @@ package agentsfile
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -40,16 +41,20 @@ func (f *File) uses() (tools, servers []string) {
 	return tools, slices.Compact(servers)
 }
 
-// OpenSkills opens the MCP servers whose skills agents name, and asks for these. The kit is nil if
-// no agent names any. Close it also beside an error.
-func (f *File) OpenSkills(ctx context.Context) (*Kit, error) {
-	wanted := f.served()
-	if len(wanted) == 0 {
+// SkillServers returns the MCP servers whose skills agents name, sorted.
+func (f *File) SkillServers() []string { return slices.Sorted(maps.Keys(f.served())) }
+
+// OpenSkills opens the MCP servers whose skills agents name, or one of them, and asks for these
+// skills. It pins none, and returns those that nobody has accepted, too. The kit is nil if no agent
+// names any. Close it also beside an error.
+func (f *File) OpenSkills(ctx context.Context, only ...string) (*Kit, error) {
+	servers := slices.DeleteFunc(f.SkillServers(), func(s string) bool { return len(only) > 0 && !slices.Contains(only, s) })
+	if len(servers) == 0 {
 		return nil, nil
 	}
 	k := &Kit{file: f}
 	var faults []error
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for _, name := range servers {
 		s, err := f.openServer(name, nil, nil)
 		if err != nil {
 			faults = append(faults, err)
@@ -79,7 +84,7 @@ func (k *Kit) ReadSkills(ctx context.Context) error {
 	all.Wait()
 	var faults []error
 	for i, a := range answers {
-		errs := apart(a.err)
+		errs := []error{a.err}
 		for _, s := range a.skills {
 			// Nothing of a server may stand for a skill that somebody has reviewed.
 			if i := slices.IndexFunc(k.Skills(), func(o *skill.Skill) bool { return o.Name == s.Name }); i >= 0 {
@@ -88,17 +93,7 @@ func (k *Kit) ReadSkills(ctx context.Context) error {
 			}
 			k.served = append(k.served, s)
 		}
-		optional := k.file.servers[k.servers[i].Name()].Optional
-		for _, err := range errs {
-			if !optional {
-				faults = append(faults, err)
-				continue
-			}
-			k.without = append(k.without, err)
-			if k.log != nil {
-				k.log.WarnContext(ctx, "agents go without a skill of an optional MCP server", "mcp", k.servers[i].Name(), "error", err)
-			}
-		}
+		faults = append(faults, k.miss(ctx, k.servers[i].Name(), errors.Join(errs...)))
 	}
 	return errors.Join(faults...)
 }
@@ -109,6 +104,25 @@ func twice(first, second *skill.Skill) error {
 		where = "of the MCP server " + first.Server
 	}
 	return agent.Errorf(agent.CodeInvalidInput, "skill %q is there twice: %s, and of the MCP server %s; leave one out", second.Name, where, second.Server).WithPath("skills")
+}
+
+// miss returns a server's faults, or logs them if the server is optional.
+func (k *Kit) miss(ctx context.Context, server string, faults error) error {
+	if !k.file.servers[server].Optional {
+		return faults
+	}
+	for _, err := range apart(faults) {
+		k.without = append(k.without, err)
+		k.logger().WarnContext(ctx, "agents go without a skill of an optional MCP server", "mcp", server, "error", err)
+	}
+	return nil
+}
+
+func (k *Kit) logger() *slog.Logger {
+	if k.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return k.log
 }
 
 func askSkills(ctx context.Context, s *mcp.Server, names []string) ([]*skill.Skill, error) {

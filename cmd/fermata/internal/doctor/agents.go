@@ -10,6 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/skill"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/lock"
 )
 
 // namePrice says what to do about a price that is not known.
@@ -155,21 +157,31 @@ func (d *examination) checkServed(ctx context.Context) {
 	for _, err := range kit.Without() {
 		d.found("skill", Warning, err.Error()+"; runs start without it", "")
 	}
+	for _, server := range d.file.SkillServers() {
+		// Without its list, a server's skills can't be compared.
+		if digests := kit.SkillDigests(server); len(digests) > 0 {
+			d.pinned(server, "the list of skills of "+server, func(l *lock.File) ([]tool.Change, bool, error) { return l.CompareSkills(server, digests) })
+		}
+	}
 	_ = kit.Close() // the answers are here
 }
 
 // checkPins says which tools of a server runs go without.
 func (d *examination) checkPins(s agentsfile.ServerState) {
-	l := d.file.Lock()
-	switch {
 	// Without its real list, a server can't be compared with what was accepted.
-	case s.Err != nil || s.SignIn:
-		return
-	case l == nil || !d.file.Pinned(s.Name):
-		d.found("lock", OK, s.Name+" is not pinned: its tools are taken as they are each time", "")
+	if s.Err == nil && !s.SignIn {
+		d.pinned(s.Name, s.Name, func(l *lock.File) ([]tool.Change, bool, error) { return l.Compare(s.Name, s.Listed, &s.Instructions) })
+	}
+}
+
+// pinned says what runs go without of what a server lists.
+func (d *examination) pinned(server, what string, compare func(*lock.File) (changes []tool.Change, was bool, err error)) {
+	l := d.file.Lock()
+	if l == nil || !d.file.Pinned(server) {
+		d.found("lock", OK, what+" is not pinned: it is taken as it is each time", "")
 		return
 	}
-	changes, was, err := l.Compare(s.Name, s.Listed, &s.Instructions)
+	changes, was, err := compare(l)
 	switch {
 	case err != nil:
 		d.failed("lock", err, "")
@@ -179,14 +191,14 @@ func (d *examination) checkPins(s agentsfile.ServerState) {
 			d.failed("lock", err, "")
 			return
 		}
-		d.found("lock", OK, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
+		d.found("lock", OK, fmt.Sprintf("%s is pinned in %s when it is first used", what, filepath.Base(l.Path())), "")
 	case len(changes) == 0:
-		d.found("lock", OK, s.Name+" is as it was accepted", "")
+		d.found("lock", OK, what+" is as it was accepted", "")
 	default:
 		var names []string
 		for _, c := range changes {
 			names = append(names, untrusted.Name(c.Name))
 		}
-		d.found("lock", Warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
+		d.found("lock", Warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", what, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+server)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // DryRun returns what a run of a file's agent would be. It opens the tools as a worker does,
 // and closes them again.
 func (h *Host) DryRun(ctx context.Context, f *agentsfile.File, start agent.Start) (p *agent.Preview, err error) {
-	kit, err := h.openKit(ctx, f, nil)
+	kit, err := h.openKit(ctx, f, nil, true)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
-	kit, err := h.openKit(ctx, f, vault)
+	kit, err := h.openKit(ctx, f, vault, false)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,9 @@ func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Close
 	return &Worker{w, kit, func() {}}, nil
 }
 
-// openKit opens the tools of a file's agents, unless these are not safe on this machine.
-func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+// openKit opens the tools of a file's agents, unless these are not safe on this machine. A look
+// pins nothing.
+func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault, look bool) (kit *agentsfile.Kit, err error) {
 	// Before Open: the tools need to know which paths they must not touch.
 	if f.Private, err = h.Private(); err != nil {
 		return nil, err
@@ -124,6 +125,10 @@ func (h *Host) openKit(ctx context.Context, f *agentsfile.File, vault mcp.Vault)
 	}
 	if err = kit.Check(); err == nil { // no server starts before
 		err = kit.ReadSkills(ctx)
+	}
+	if err == nil {
+		// Only now: a worker that does not start because of a skill pins nothing.
+		err = kit.KeepAccepted(ctx, look)
 	}
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())

@@ -116,7 +116,8 @@ func hasResult(text string) func(model.Request, policyEnd) bool {
 	}
 }
 
-// forkReply is the one reply of a fork, in the form that ends a run of its agent.
+// forkReply is the one reply of a fork, in the form that ends a run of its agent. Before it a fork calls
+// find, if it has that tool.
 func forkReply(r *model.Request) *model.Reply {
 	tools := offered(*r)
 	switch {
@@ -124,6 +125,8 @@ func forkReply(r *model.Request) *model.Reply {
 		return asksFor(model.CallPart("", agent.FinishTool, `{"summary":"forked"}`))
 	case slices.Contains(tools, "say"):
 		return asksFor(model.CallPart("", "say", `{"text":"forked"}`))
+	case slices.Contains(tools, "find") && r.Messages[len(r.Messages)-1].Role == agent.RoleUser:
+		return asksFor(model.CallPart("", "find", "{}"))
 	case strings.Contains(r.Instructions, doneMark):
 		return saysText("forked " + doneMark)
 	}

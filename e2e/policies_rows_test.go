@@ -29,6 +29,9 @@ type policyRow struct {
 	kept          func(model.Request, policyEnd) bool
 	before, after int
 	in            forks
+	// next reports whether the next run of the session has what the policy keeps for it, by its last
+	// request; nil starts none.
+	next func(model.Request) bool
 	// checks is how many checks a fork makes of its answer.
 	checks int
 	// stays means that the held run can't continue as new: it waits for a sub-agent in the foreground.
@@ -137,7 +140,7 @@ const commandOf = `f=$(cat block 2>/dev/null) && ! test -e "$f" && : >"$f" && sl
 
 // policyRows are the table: a row for each policy. To add one, name its agent, its point and its end.
 func policyRows() []policyRow {
-	return slices.Concat(formRows(), hookRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), tellingRows(), suspensionRows(), otherRows())
+	return slices.Concat(formRows(), hookRows(), checkRows(), judgeRows(), failureRows(), limitRows(), knowledgeRows(), stateRows(), tellingRows(), suspensionRows(), otherRows())
 }
 
 // checkRows are those of checks.

@@ -40,7 +40,7 @@ const newExecutionAt = 30
 // resumed under the other build. Both come to the same end as a run to which nothing happens, pay what
 // that pays, and have what the policy keeps; the killed one has the same conversation, too. Forks from
 // before and after the policy acted end, have the policy's state of their point, and leave the run as
-// it was. The history of each execution replays.
+// it was. The next run of a session has what the policy keeps for it. The history of each execution replays.
 func TestEveryCrashOfEveryPolicy(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -71,6 +71,13 @@ func TestEveryCrashOfEveryPolicy(t *testing.T) {
 	for _, row := range policyRows() {
 		for _, column := range []string{columnHold, columnKill} {
 			t.Run(row.name+" "+column, func(t *testing.T) { p.ends(t, row, column) })
+		}
+	}
+	for _, row := range policyRows() {
+		for _, column := range []string{columnCalm, columnHold, columnKill, columnAfter} {
+			if row.next != nil {
+				t.Run(row.name+" next "+column, func(t *testing.T) { p.next(t, row, column) })
+			}
 		}
 	}
 	p.replays(t)
@@ -199,6 +206,16 @@ func (p *policies) ends(t *testing.T, row policyRow, column string) {
 	}
 }
 
+// next starts the next run of a session, and checks what it finds there.
+func (p *policies) next(t *testing.T, row policyRow, column string) {
+	session := policySession(row.name, column)
+	run, err := p.Start(t.Context(), row.name, "go", &client.StartOptions{Session: session, By: session})
+	require.NoError(t, err)
+	out := p.result(t, run)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.True(t, row.next(p.lastRequest(session)), "%q", resultsIn(p.lastRequest(session)))
+}
+
 // lastRequest is the last request of a session to the newest worker of this process.
 func (w *policyWorld) lastRequest(session string) model.Request {
 	w.mu.Lock()
@@ -261,9 +278,13 @@ func (p *policies) end(t *testing.T, row policyRow, session, by string, out *age
 var ownInResult = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|coder-[0-9a-f]{12}`)
 
 // conversation is what the model of a session has read and said, the same for each session that did the same.
-func (p *policies) conversation(t *testing.T, session string) (lines []string) {
+func (p *policies) conversation(t *testing.T, session string) []string {
 	t.Helper()
-	for _, m := range p.view(t, session).Messages() {
+	return linesOf(p.view(t, session).Messages(), session)
+}
+
+func linesOf(messages []agent.Message, session string) (lines []string) {
+	for _, m := range messages {
 		line := fmt.Sprintf("%s %s: %s", m.Role, m.Note, m.Text())
 		for _, part := range m.Parts {
 			if part.Call != nil {

@@ -187,7 +187,7 @@ func (w *policyWorld) policyTools() []tool.Tool {
 	sumUp := func(ctx context.Context, c *tool.Call, _ agent.CompactionInput) (agent.CompactionSummary, error) {
 		return agent.CompactionSummary{Summary: "Summed up by hand."}, w.reach(ctx, c.Session, "sums up")
 	}
-	return append(w.hookTools(),
+	return append(append(w.hookTools(), stateTools()...),
 		tool.New("read", "reads a page", read, readOnly), tool.New("sum_up", "sums up", sumUp, readOnly),
 		tool.New("pay", "pays an invoice", pay, nil), tool.New("look", "looks around", says("nothing"), nil), tool.New("listen", "listens", says("silence"), nil),
 		tool.New("broken", "breaks", breaks, nil), tool.New("check", "checks", check, readOnly),
@@ -208,7 +208,7 @@ func looker(_ context.Context, r *model.Request) *model.Reply {
 }
 
 // options are those of a worker of a build. The agents of build "b" name no policy: a run keeps those
-// that it began with.
+// that it began with. Only what the next run finds in its session is said by that run's agent.
 func (w *policyWorld) options(build string, st store.Store) (o *worker.Options, done func() error, err error) {
 	files, err := workspace.Open(w.Dir, &workspace.Options{AsRoot: true, Confine: tool.ConfineWherePossible})
 	if err != nil {
@@ -226,7 +226,7 @@ func (w *policyWorld) options(build string, st store.Store) (o *worker.Options, 
 	}
 	for _, row := range policyRows() {
 		o.Models[row.name] = testsuite.NewScript(row.replies...).WithInfo(model.Info{Window: row.window})
-		def := agent.Definition{Tools: row.def.Tools}
+		def := agent.Definition{Tools: row.def.Tools, PersistState: row.def.PersistState}
 		if build == "a" {
 			def = row.def
 		}
@@ -241,6 +241,7 @@ func (w *policyWorld) options(build string, st store.Store) (o *worker.Options, 
 			return nil, nil, err
 		}
 	}
+	w.addSorter(o, build)
 	forms, err := w.addForms(o)
 	return o, func() error { return errors.Join(files.Close(), forms()) }, err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -166,4 +167,25 @@ func TestServersAreConfinedWhoeverStartsThem(t *testing.T) {
 		assert.NotContains(t, r.out+r.err, "READ", args)
 		assert.Contains(t, r.out+r.err, "which is the worker's own", args)
 	}
+}
+
+// Doctor says what a worker would refuse: commands that no person sees, beside the skills of a server.
+func TestDoctorOfCommandsBesideAServersSkill(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	server := servesSkill(t, "refunds", "Look first.")
+	require.NoError(t, os.MkdirAll(filepath.Join(b.dir, "p"), 0o700))
+	b.write("script.yaml", "replies:\n  - {text: Done.}\n")
+	file := func(more string) {
+		b.write("fermata.yaml", "workspace: ./p\nshell: {confine: never}\nas_root: true\n"+more+"agents:\n  clerk: {model: \"script:script.yaml\", tools: [shell_run], skills: [\"mcp:desk\"]}\nmcp:\n  desk: {url: \""+server.URL+"\", start_timeout: 2s}\n")
+	}
+	const refused = "agent clerk has skills of the MCP server desk, and its shell_run"
+	file("")
+	r := b.run("run", "clerk", "Refund")
+	require.Contains(t, r.err, refused)
+	r = b.run("doctor")
+	require.NotZero(t, r.exit)
+	require.Equal(t, 1, strings.Count(r.out, refused), r.out)
+	file("tools: {shell_run: {approval: true}}\n")
+	require.NotContains(t, b.run("doctor").out, "asks nobody")
 }

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -32,7 +33,8 @@ type Entry struct {
 	Frontmatter json.RawMessage
 	// Files are all files, SKILL.md among them.
 	Files []EntryFile
-	// Read reads a file by its URI. It need not compare digests.
+	// Read reads a file by its URI, and ends in finite time also if ctx does not. It need not compare
+	// digests.
 	Read func(ctx context.Context, uri string) ([]byte, error)
 }
 
@@ -48,6 +50,7 @@ type origin struct {
 	read   func(ctx context.Context, uri string) ([]byte, error)
 	front  any                   // as the server lists it
 	loaded atomic.Pointer[Skill] // once it was read
+	reads  singleflight.Group    // of SKILL.md
 }
 
 const maxURI = 1024 // bytes of a file's URI
@@ -167,20 +170,51 @@ func isURI(text string) bool {
 }
 
 // Loaded returns the skill with its instructions. For a skill of a directory it is the skill
-// itself. For one of a server it reads SKILL.md the first time. The error is
+// itself. For one of a server it reads SKILL.md the first time; callers that come meanwhile wait
+// for the same read. After an error the next caller reads again. The error is
 // [agent.CodeSkillChanged] if that is not what the server listed when the worker began,
-// [agent.CodeInvalidInput] for a text that no skill may have, or that of the server which does not answer.
+// [agent.CodeInvalidInput] for a text that no skill may have, [agent.CodeToolFailed] if ctx ends
+// first, or that of the server which does not answer.
 func (s *Skill) Loaded(ctx context.Context) (*Skill, error) {
-	if s.origin == nil {
-		return s, nil
+	if s.IsLoaded() {
+		return s.kept(), nil
 	}
-	if full := s.origin.loaded.Load(); full != nil {
-		return full, nil
+	// Without the caller's end: a run that is cancelled takes the answer from no other run.
+	read := s.origin.reads.DoChan("", func() (any, error) { return nil, s.load(context.WithoutCancel(ctx)) })
+	select {
+	case r := <-read:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return s.kept(), nil
+	case <-ctx.Done():
+		return nil, agent.Errorf(agent.CodeToolFailed, "skill %s of the MCP server %s was not read in time: %w", s.Name, s.Server, context.Cause(ctx))
+	}
+}
+
+// kept returns the skill as it was read.
+func (s *Skill) kept() *Skill {
+	if s.origin == nil {
+		return s
+	}
+	return s.origin.loaded.Load()
+}
+
+// load reads the skill, and keeps it.
+func (s *Skill) load(ctx context.Context) (err error) {
+	// A panic in this goroutine would end the worker.
+	defer func() {
+		if p := recover(); p != nil {
+			err = agent.Errorf(agent.CodeToolFailed, "skill %s of the MCP server %s can't be read: panic: %v", s.Name, s.Server, p)
+		}
+	}()
+	if s.IsLoaded() { // since the caller looked
+		return nil
 	}
 	main, _ := s.File(FileName)
 	raw, err := s.fetch(ctx, main)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	full := &Skill{Dir: s.Dir, URI: s.URI, Files: s.Files, origin: s.origin}
 	if err = full.read(raw, s.Name); err == nil {
@@ -191,10 +225,10 @@ func (s *Skill) Loaded(ctx context.Context) (*Skill, error) {
 		err = errors.Join(full.Check(), full.CheckText())
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "skill %s of the MCP server %s: %w", s.Name, s.Server, err)
+		return agent.Errorf(agent.CodeInvalidInput, "skill %s of the MCP server %s: %w", s.Name, s.Server, err)
 	}
 	s.origin.loaded.Store(full)
-	return full, nil
+	return nil
 }
 
 // ListedDigest returns the digest of all that the MCP server lists of the skill: of its front

@@ -35,6 +35,16 @@ func (o *Options) resolve() (*activities.Activities, error) {
 	return d, err
 }
 
+// Check returns why no worker starts with these agents, tools, skills and models. It starts nothing,
+// and needs no server and no store.
+func (o *Options) Check() error {
+	_, err := o.fit()
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return nil
+}
+
 // fit fits agents, tools and models together.
 func (o *Options) fit() (*activities.Activities, error) {
 	seen := observers.New(o.Observers, o.slogger())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,4 +104,54 @@ func TestSkillsOfServers(t *testing.T) {
 	o.Approvals = map[string]agent.ToolApproval{"shell_*": {}}
 	err = components(with(agent.Definition{}), "mcp:desk")
 	require.NoError(t, err)
+}
+
+// beside returns what a worker says of its agents. The first agent has the skills of an MCP server.
+func beside(t *testing.T, o worker.Options) error {
+	t.Helper()
+	kept, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	o.Skills, o.Models, o.Store = append(two(t), served(t, "desk", "refunds")), map[string]model.Model{"script": testsuite.NewScript()}, kept
+	for i := range o.Agents {
+		o.Agents[i].Model = "script"
+	}
+	o.Agents[0].Name, o.Agents[0].Skills = "a", []string{"mcp:desk"}
+	_, err = o.Components()
+	return err
+}
+
+func runs(name string) tool.Tool {
+	return tool.New(name, "runs", func(context.Context, *tool.Call, struct{}) (string, error) { return "", nil }, nil)
+}
+
+// The worker does not start if the words of a server could run a command that no person has seen: a
+// deadline approves it, or an agent runs it that checks the first one's work.
+func TestCommandsBesideAServersSkill(t *testing.T) {
+	lapses := agent.AnswerTimeouts{Deadline: agent.Duration(time.Second), Default: agent.DefaultApprove}
+	asks := agent.Rule{Do: agent.RulingAsk, Tools: []string{agent.ShellTool}, AnswerTimeouts: lapses}
+	shell := []string{agent.ShellTool}
+	for name, o := range map[string]worker.Options{
+		"a rule whose deadline approves":      {Agents: []agent.Definition{{Tools: shell, Rules: []agent.Rule{asks}}}},
+		"an approval whose deadline approves": {Agents: []agent.Definition{{Tools: shell}}, Approvals: map[string]agent.ToolApproval{agent.ShellTool: {AnswerTimeouts: lapses}}},
+		"an agent that checks": {Agents: []agent.Definition{
+			{Verify: agent.Verify{Checks: []agent.Check{{Name: "look", Agent: "b", Tools: []string{"*"}, Task: "Check it."}}}},
+			{Name: "b", Tools: shell},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Tools = []tool.Tool{runs(agent.ShellTool)}
+			require.ErrorIs(t, beside(t, o), agent.CodeDenied)
+		})
+	}
+}
+
+// A sub-agent with all tools is no reason to refuse an agent where no command can run.
+func TestNoCommandsBesideAServersSkill(t *testing.T) {
+	agents := func(ceiling []string, tools ...string) []agent.Definition {
+		return []agent.Definition{{Ceiling: ceiling, Agents: []agent.SubAgent{{Agent: "b", Tools: []string{"*"}}}}, {Name: "b", Tools: tools}}
+	}
+	require.NoError(t, beside(t, worker.Options{Tools: []tool.Tool{runs("note")}, Agents: agents(nil, "note")}))
+	both := []tool.Tool{runs("note"), runs(agent.ShellTool)}
+	require.NoError(t, beside(t, worker.Options{Tools: both, Agents: agents([]string{"note"}, "note", agent.ShellTool)}))
+	require.ErrorIs(t, beside(t, worker.Options{Tools: both, Agents: agents(nil, "note", agent.ShellTool)}), agent.CodeDenied)
 }

@@ -151,6 +151,11 @@ func (d *examination) checkServed(ctx context.Context) {
 	if kit == nil {
 		return
 	}
+	if err == nil { // else the worker does not start for that reason
+		if err := d.CheckWorker(d.file, kit); err != nil {
+			d.failed("agent", err, "")
+		}
+	}
 	for _, s := range kit.Served() {
 		d.skill(s, s.Name+", of the MCP server "+s.Server)
 	}

@@ -19,3 +19,17 @@ func (h *Host) DryRun(ctx context.Context, f *agentsfile.File, start agent.Start
 	defer func() { err = errors.Join(err, kit.Close()) }()
 	return worker.DryRun(ctx, h.Options(f, kit), start)
 }
+
+// CheckWorker returns why no worker starts with a file's agents and the skills of a kit; see
+// [agentsfile.File.OpenSkills]. It opens the other tools as a worker does, and closes them again. No
+// server is started.
+func (h *Host) CheckWorker(f *agentsfile.File, skills *agentsfile.Kit) (err error) {
+	kit, err := f.Open(h.Log.Slog(), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kit.Close()) }()
+	o := h.Options(f, kit)
+	o.Agents, o.Skills = skills.Agents(), skills.Skills()
+	return o.Check()
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// asksToPay is a stage where each message makes a payment that somebody has to approve ("both" makes two),
-// and "done" ends the run.
+// asksToPay is a stage where each message makes a payment that somebody has to approve ("both" makes two,
+// "delegate" lets a sub-agent make it), and "done" ends the run.
 func asksToPay(t *testing.T) *stage {
 	s := early(t, 30)
 	s.paying(t, nil)
@@ -30,6 +30,8 @@ func (s *stage) paying(t *testing.T, policy agent.Policy) *worker.Worker {
 		switch said := lastSaid(r); {
 		case said.Role == agent.RoleUser && said.Text() == "both":
 			return asksFor(model.CallPart("", "pay", `{}`), model.CallPart("", "pay", `{"n":2}`))
+		case said.Role == agent.RoleUser && said.Text() == "delegate":
+			return asksFor(model.CallPart("", agent.SubAgentPrefix+"tester", `{"task":"pay"}`))
 		case said.Role == agent.RoleUser && said.Text() != "done":
 			return asksFor(model.CallPart("", "pay", `{}`))
 		case said.Role == agent.RoleUser:

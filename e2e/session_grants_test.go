@@ -119,6 +119,21 @@ func TestAPolicyBindsAnApprovalForTheSession(t *testing.T) {
 	s.cancels(t, next)
 }
 
+// A sub-agent's session has no later runs of a person, so nothing is approved for it.
+func TestASubAgentHasNoApprovalForTheSession(t *testing.T) {
+	t.Parallel()
+	s := asksToPay(t)
+	run, err := s.Start(t.Context(), "lead", "delegate", &client.StartOptions{By: "ana"})
+	require.NoError(t, err)
+	s.suspended(t, run)
+	child, err := s.Get(t.Context(), run.Session+"/tester-1")
+	require.NoError(t, err)
+	q := s.suspended(t, child).Requests[0]
+	_, err = signals.Update(t.Context(), s.temporal, child.Session, agent.ApproveCommand{Request: q.ID, AlwaysInSession: true})
+	require.ErrorContains(t, err, "a sub-agent's session has no later runs")
+	s.cancels(t, run)
+}
+
 // An approval of all calls of a tool leaves a call rejected that the same answers reject.
 func TestAnswersKeepARejection(t *testing.T) {
 	t.Parallel()

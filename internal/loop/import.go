@@ -80,7 +80,9 @@ func (s *step) imported(in Imported) {
 	s.V, s.Run = StateVersion, run
 	s.importMemory(by)
 	s.Counters.Grants = nil // whoever imports is asked again
-	s.Requests.forgetAlways()
+	if s.Revision >= importAsksAgainSince {
+		s.Requests.forgetAlways()
+	}
 	s.Origin.adopt(former, in.Export)
 	s.Origin.startedBy(by)
 	s.continued()         // drops what only the other execution had: timers, checks

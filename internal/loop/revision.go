@@ -40,6 +40,10 @@ const droppedHookSince = 2
 // of all calls of a tool. Before, that one approved what another of them rejects.
 const rejectionStaysSince = 2
 
+// importAsksAgainSince is the revision from which an imported run asks again for what was approved for the whole run
+// before its export. Before, it did not ask.
+const importAsksAgainSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

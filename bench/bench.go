@@ -67,13 +67,15 @@ func (t taken) of(side, what string) []float64 {
 	return list
 }
 
-// inTurns measures a cell in turns, A B A B, so that other work of the machine affects
-// all sides. A wrong result in a repetition is recorded as a fault, and the benchmark
+// inTurns measures a cell in turns, A B B A, so that other work of the machine affects all
+// sides, and none always follows the same other: a server still closes what the side before
+// left. A wrong result in a repetition is recorded as a fault, and the benchmark
 // continues.
 func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken, error) {
 	t := taken{}
 	for rep := range b.reps {
-		for _, one := range sides {
+		for i := range sides {
+			one := sides[(i+rep)%len(sides)]
 			once, cancel := context.WithTimeout(ctx, 4*patience)
 			s, err := one.once(once, rep)
 			cancel()

@@ -126,7 +126,7 @@ func (s *benchEnv) tree(ctx context.Context, cell string, size, workers int) (ta
 		defer t.workers.shutDown()
 		sides = append(sides, side{t.name, func(ctx context.Context, rep int) (sample, error) { return s.interrupted(ctx, t, cell, size, rep) }})
 	}
-	return s.inTurns(ctx, cell, sides...)
+	return s.compare(ctx, cell, sides...)
 }
 
 // The measures of a tree.

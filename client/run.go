@@ -94,14 +94,8 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 		return r.stored(ctx)
 	}
 	for err == nil {
-		if !durable.Closed(info) {
-			info, err = r.closed(ctx, info.GetExecution().GetRunId())
-			continue
-		}
 		var event *historypb.HistoryEvent
-		if event, err = durable.Thrice(ctx, func() (*historypb.HistoryEvent, error) {
-			return r.closing(ctx, info.GetExecution().GetRunId(), false)
-		}); err != nil {
+		if event, err = r.closeEvent(ctx, info); err != nil {
 			break
 		}
 		// The run continued as new: its next execution may have ended as well.
@@ -109,10 +103,7 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 			info, err = r.describe(ctx, next)
 			continue
 		}
-		if event != nil {
-			return r.outcome(ctx, info)
-		}
-		info, err = r.describe(ctx, info.GetExecution().GetRunId())
+		return r.outcome(ctx, info.GetExecution().GetRunId())
 	}
 	if ctx.Err() != nil {
 		err = durable.FromRPC(ctx.Err()) // a cancelled call returns many kinds of errors
@@ -126,18 +117,19 @@ func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.Workf
 	})
 }
 
-// closed waits until an execution is closed. The server may lose the notice of a long poll, so
-// closed also polls, less and less often.
-func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
+// closeEvent waits until an execution is closed, and returns the event that closed it. The
+// server may lose the notice of a long poll, so closeEvent also looks, less and less often.
+func (r *Run) closeEvent(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*historypb.HistoryEvent, error) {
+	execution := info.GetExecution().GetRunId()
 	// The poll has no deadline: near one, the server answers at once, and this loop would poll
 	// without a pause.
 	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	begin := func() <-chan struct{} {
-		done := make(chan struct{})
+	begin := func() <-chan *historypb.HistoryEvent {
+		done := make(chan *historypb.HistoryEvent, 1)
 		go func() {
-			defer close(done)
-			_, _ = r.closing(poll, execution, true) // if it fails, the timer still asks
+			event, _ := r.closing(poll, execution, true) // if it fails, the timer still asks
+			done <- event
 		}()
 		return done
 	}
@@ -147,7 +139,10 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-done:
+		case event := <-done:
+			if event != nil {
+				return event, nil
+			}
 			done = nil
 		case <-looks.due():
 			looks.next()
@@ -155,8 +150,16 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 				done = begin()
 			}
 		}
-		if info, err := r.describe(ctx, execution); err != nil || durable.Closed(info) {
-			return info, err
+		now, err := r.describe(ctx, execution)
+		if err != nil {
+			return nil, err
+		}
+		if !durable.Closed(now) {
+			continue
+		}
+		event, err := durable.Thrice(ctx, func() (*historypb.HistoryEvent, error) { return r.closing(ctx, execution, false) })
+		if event != nil || err != nil {
+			return event, err
 		}
 	}
 }
@@ -185,11 +188,11 @@ var closes = map[enums.EventType]bool{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: true,
 }
 
-// outcome returns the Outcome of a closed run. A run that was terminated could not write
-// one, so it is made of what listings know (docs/wire.md §6).
-func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
+// outcome returns the Outcome of an execution that is closed. A run that was terminated could not
+// write one, so it is made of what listings know (docs/wire.md §6).
+func (r *Run) outcome(ctx context.Context, execution string) (*agent.Outcome, error) {
 	o := &agent.Outcome{}
-	err := r.client.temporal.GetWorkflow(ctx, r.Session, info.GetExecution().GetRunId()).Get(ctx, o)
+	err := r.client.temporal.GetWorkflow(ctx, r.Session, execution).Get(ctx, o)
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
 	var terminated *temporal.TerminatedError
@@ -200,13 +203,13 @@ func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	case errors.As(err, &cancelled) && cancelled.HasDetails():
 		err = cancelled.Details(o)
 	case errors.As(err, &cancelled):
-		return r.terminatedOutcome(info, agent.StatusCancelled, agent.ReasonRequested, nil), nil
+		return r.terminatedOutcome(ctx, execution, agent.StatusCancelled, agent.ReasonRequested, nil)
 	case errors.As(err, &terminated):
-		return r.terminatedOutcome(info, agent.StatusCancelled, agent.ReasonTerminated, nil), nil
+		return r.terminatedOutcome(ctx, execution, agent.StatusCancelled, agent.ReasonTerminated, nil)
 	case errors.As(err, &timedOut):
-		return r.terminatedOutcome(info, agent.StatusFailed, agent.ReasonTimedOut, agent.Errorf(agent.CodeLimitTime, "the workflow's execution timeout ended the run")), nil
+		return r.terminatedOutcome(ctx, execution, agent.StatusFailed, agent.ReasonTimedOut, agent.Errorf(agent.CodeLimitTime, "the workflow's execution timeout ended the run"))
 	case errors.As(err, &app):
-		return r.terminatedOutcome(info, agent.StatusFailed, string(agent.CodeInternal), agent.Errorf(agent.CodeInternal, "%s", app.Message())), nil
+		return r.terminatedOutcome(ctx, execution, agent.StatusFailed, string(agent.CodeInternal), agent.Errorf(agent.CodeInternal, "%s", app.Message()))
 	}
 	if err == nil && o.Type != "outcome" {
 		err = agent.Errorf(agent.CodeIncompatible, "it has no outcome")
@@ -218,12 +221,16 @@ func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 }
 
 // terminatedOutcome returns the Outcome of a run that could not write its own.
-func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status agent.Status, reason string, cause *agent.Error) *agent.Outcome {
+func (r *Run) terminatedOutcome(ctx context.Context, execution string, status agent.Status, reason string, cause *agent.Error) (*agent.Outcome, error) {
+	info, err := r.describe(ctx, execution)
+	if err != nil {
+		return nil, fmt.Errorf("reading how session %s ended: %w", r.Session, err)
+	}
 	memo := ReadMemo(info)
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: status, Reason: reason, Error: cause,
 		Turns: memo.Turns, Cost: memo.Cost, Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
-	}
+	}, nil
 }
 
 // ReadMemo returns what a listing knows about a run; the zero value if the run has no

@@ -423,3 +423,34 @@ func TestAServerThatStallsEndsNoWait(t *testing.T) {
 		require.ErrorIs(t, err, want)
 	}
 }
+
+// A run that is waited for costs two questions: which execution is the run's, and how that one ends.
+// The outcome is a third.
+func TestAResultAsksAsSeldomAsItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends, described, polls := make(chan struct{}), 0, 0
+		f := &fake{
+			describe: func(session, _ string) (*workflowpb.WorkflowExecutionInfo, error) {
+				described++
+				return execution(t, session, "r", running, agent.Memo{}, nil), nil
+			},
+			history: func(context.Context, string) (*historypb.HistoryEvent, error) {
+				polls++
+				<-ends
+				return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED}, nil
+			},
+			result: func(string) (agent.Outcome, error) {
+				return agent.Outcome{Type: "outcome", Status: agent.StatusCompleted}, nil
+			},
+		}
+		run := &Run{client: New(f, nil), Session: "s", ID: "r"}
+		go func() {
+			synctest.Wait()
+			close(ends)
+		}()
+		o, err := run.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusCompleted, o.Status)
+		require.Equal(t, []int{1, 1}, []int{described, polls})
+	})
+}

@@ -59,7 +59,7 @@ func TestABrokerEndsNoRun(t *testing.T) {
 		f := NewInFlight()
 		f.Holds = r
 		below, leave := f.enter(t.Context(), "a/scout-1", nil)
-		r.hear["a"](agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbCancel})
+		r.hear["a"](agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbCancel, By: "boss"})
 		synctest.Wait()
 		require.Equal(t, agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt}, *heldBy(below))
 		leave()

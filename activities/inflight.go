@@ -60,6 +60,7 @@ func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
 func (f *InFlight) Broadcast(h agent.HoldRef) {
 	f.Cancel(h)
 	if f.Holds != nil {
+		h.By = "" // the parent's order says it, and nobody else can
 		f.Holds.Publish(h)
 	}
 }
@@ -82,10 +83,11 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	}
 }
 
-// asInterrupt returns a hold that came from a broker, with cancel weakened to interrupt.
+// asInterrupt returns a hold that came from a broker: by nobody, and with cancel weakened to interrupt.
 // Others may be able to write to the broker. A run that was interrupted in error asks its
 // parent, and continues if nobody holds it; an end could not be undone.
 func asInterrupt(h agent.HoldRef) agent.HoldRef {
+	h.By = ""
 	if h.Verb == agent.VerbCancel {
 		h.Verb = agent.VerbInterrupt
 	}

@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -244,4 +246,31 @@ func TestACancelOfATree(t *testing.T) {
 	require.Equal(t, agent.StatusCancelled, run.Ended().Status)
 	require.Equal(t, agent.StatusCancelled, child.Ended().Status)
 	require.Contains(t, result(child).Text, "the run ended while the call was in progress", "it did not wait for the grace")
+}
+
+// Who cancelled a tree is in the outcome of each of its runs, also where a call met the cancel before
+// the parent's order came.
+func TestACancelNamesWhoOrderedItInTheWholeTree(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 1)
+	inner := flow.New("inner", func(c flow.Context, _ string) (string, error) {
+		return flow.Do(c, "pay", func(ctx context.Context, _ *tool.Call) (string, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return "paid", nil
+		}, nil)
+	}, nil)
+	s := on(t, shared(t))
+	s.worker = s.open(t, &worker.Options{TaskQueue: s.queue, Flows: []flow.Flow{below("outer", "mid"), below("mid", "inner"), inner}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon})
+	run, err := s.Start(t.Context(), "outer", "go", nil)
+	require.NoError(t, err)
+	<-begun
+	_, err = run.Cancel(t.Context(), "wrong client", &client.CancelOptions{By: "ana"})
+	require.NoError(t, err)
+	for _, below := range []string{"", "/mid-1", "/mid-1/inner-1"} {
+		one, err := s.Get(t.Context(), run.Session+below)
+		require.NoError(t, err)
+		out := s.rest(t, one)
+		require.Equal(t, []any{agent.StatusCancelled, "ana"}, []any{out.Status, out.By}, one.Session)
+	}
 }

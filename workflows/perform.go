@@ -101,7 +101,7 @@ func (r *run) cancelInFlight(ctx workflow.Context) {
 // replay has nothing in flight.
 func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 	if r.recorded(ctx) {
-		r.shell.InFlight.Broadcast(agent.HoldRef{Session: e.Session, N: e.N, Verb: e.Verb, Grace: e.Grace}) //workflowcheck:ignore it changes nothing that the run sees
+		r.shell.InFlight.Broadcast(agent.HoldRef{Session: e.Session, N: e.N, Verb: e.Verb, Grace: e.Grace, By: e.By}) //workflowcheck:ignore it changes nothing that the run sees
 	}
 }
 

@@ -101,7 +101,7 @@ func (h *Holds) explain(by, reason string) {
 
 // remember records a hold as known, if it is the session's newest.
 func (h *Holds) remember(one agent.HoldRef) {
-	one.Verb, one.Grace = "", 0 // session and number name a hold: knows compares nothing else
+	one.Verb, one.Grace, one.By = "", 0, "" // session and number name a hold: knows compares nothing else
 	i := slices.IndexFunc(h.Known, func(old agent.HoldRef) bool { return old.Session == one.Session })
 	if i < 0 {
 		h.Known = append(h.Known, one)
@@ -210,7 +210,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
 		// Broadcast acts within this workflow task; the orders above leave when it completes.
-		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
+		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace, By: fit(o.By, maxBy)})
 		s.interruptInFlight(grace)
 		if s.End.Grace != nil && s.Children.anyNotEnded() {
 			// Without this, the results of this run's calls would come in a later task, behind the

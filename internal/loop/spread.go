@@ -257,13 +257,12 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	switch {
 	case h.Verb == agent.VerbCancel && s.cancelling():
 	case h.Verb == agent.VerbCancel:
-		s.cancel(reasonParent, "")
-	// Only interrupts and ends stop an activity. The order will say who holds the run and
-	// why (Holds.explain).
+		s.cancel(reasonParent, h.By)
+	// Only interrupts and ends stop an activity. The order will say why (Holds.explain).
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
-			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
+			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, By: fit(h.By, maxBy), At: s.now(),
 		}, h.N, agent.InitiatorParent)
 		grace := max(0, min(h.Grace, maxGrace)) // a broker's message may be forged
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, grace))
@@ -290,6 +289,7 @@ func (s *step) answerMetHold(child int, h agent.HoldRef) {
 // metReport returns the report of a hold that was met and not ordered.
 func (s *step) metReport(h agent.HoldRef) wire.ChildReport {
 	r := s.ownReport(s.Status())
+	h.By = "" // the parent looks for its number
 	r.MetHold = &h
 	return r
 }
@@ -307,6 +307,6 @@ func (s *step) cancelChildren(again bool) {
 	// An end takes a hold number too: activities stop only for one above their KnownHolds.
 	n := s.nextHold()
 	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
-	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})
+	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel, By: s.endedBy})
 	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, By: s.endedBy, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent, Again: again})
 }

@@ -137,7 +137,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	p := &past{status: map[string]enums.WorkflowExecutionStatus{}}
-	d := &Activities{Client: p, Log: store.NewLog(s)}
+	d := &Activities{Client: p, Log: store.NewLog(s), InFlight: NewInFlight()}
 	before := store.Head{V: agent.Version, Version: 1, Session: "s", Fence: agent.Fence{Chain: time.Now().Add(time.Hour).UnixMicro(), N: 9}, Updated: time.Now().UTC()}
 	for i := range maxClaims + 5 {
 		id := fmt.Sprintf("e%02d", i)

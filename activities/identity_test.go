@@ -143,7 +143,7 @@ func TestAClaimGoesOnAmongRunsBefore(t *testing.T) {
 	require.NoError(t, err)
 	failed := enums.WORKFLOW_EXECUTION_STATUS_FAILED
 	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": failed, "r2": failed, "r3": failed, "r4": failed}}, after: map[string]string{"r4": "r3", "r3": "r2", "r2": "r1"}}
-	d := &Activities{Client: server, Log: store.NewLog(dir)}
+	d := &Activities{Client: server, Log: store.NewLog(dir), InFlight: NewInFlight()}
 	claim := func(left any) []string {
 		var suite sdk.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()

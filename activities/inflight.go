@@ -83,15 +83,27 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	}
 }
 
-// asInterrupt returns a hold that came from a broker: by nobody, and with cancel weakened to interrupt.
-// Others may be able to write to the broker. A run that was interrupted in error asks its
-// parent, and continues if nobody holds it; an end could not be undone.
-func asInterrupt(h agent.HoldRef) agent.HoldRef {
+// Told cancels as Cancel does, for a hold of which another process or a broker tells. Others may be
+// able to do so, too: a cancel is taken for an interrupt, and nobody is named. A run that was
+// interrupted in error asks its parent, and continues if nobody holds it; an end could not be undone.
+func (f *InFlight) Told(h agent.HoldRef) {
 	h.By = ""
 	if h.Verb == agent.VerbCancel {
 		h.Verb = agent.VerbInterrupt
 	}
-	return h
+	f.Cancel(h)
+}
+
+// Forget drops what is remembered of a session's holds and those below it. A session that was deleted
+// and begins again counts its holds from one.
+func (f *InFlight) Forget(session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, held := range f.holds.Keys() {
+		if under(held, session) {
+			f.holds.Remove(held)
+		}
+	}
 }
 
 // CancelSession cancels what this process has in flight of a session, but not of its
@@ -120,7 +132,7 @@ func (f *InFlight) follow(session string) (leave func()) {
 	if one == nil {
 		// In a goroutine: Cancel takes the lock, which follow holds if Holds calls back
 		// at once.
-		one = &followedTree{leave: f.Holds.Follow(root, func(h agent.HoldRef) { go f.Cancel(asInterrupt(h)) })}
+		one = &followedTree{leave: f.Holds.Follow(root, func(h agent.HoldRef) { go f.Told(h) })}
 		f.roots[root] = one
 	}
 	one.steps++

@@ -93,17 +93,20 @@ func (r *Run) result(ctx context.Context) (*agent.Outcome, error) {
 	if errors.Is(err, agent.CodeNotFound) && r.client.log != nil {
 		return r.stored(ctx)
 	}
-	for err == nil {
+	for execution := info.GetExecution().GetRunId(); err == nil; {
 		var event *historypb.HistoryEvent
-		if event, err = r.closeEvent(ctx, info); err != nil {
+		if event, err = r.closeEvent(ctx, execution); err != nil {
 			break
 		}
 		// The run continued as new: its next execution may have ended as well.
 		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
-			info, err = r.describe(ctx, next)
+			execution = next
 			continue
 		}
-		return r.outcome(ctx, info.GetExecution().GetRunId())
+		var o *agent.Outcome
+		if o, err = r.outcome(ctx, execution); err == nil {
+			return o, nil
+		}
 	}
 	if ctx.Err() != nil {
 		err = durable.FromRPC(ctx.Err()) // a cancelled call returns many kinds of errors
@@ -119,8 +122,7 @@ func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.Workf
 
 // closeEvent waits until an execution is closed, and returns the event that closed it. The
 // server may lose the notice of a long poll, so closeEvent also looks, less and less often.
-func (r *Run) closeEvent(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*historypb.HistoryEvent, error) {
-	execution := info.GetExecution().GetRunId()
+func (r *Run) closeEvent(ctx context.Context, execution string) (*historypb.HistoryEvent, error) {
 	// The poll has no deadline: near one, the server answers at once, and this loop would poll
 	// without a pause.
 	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -215,7 +217,7 @@ func (r *Run) outcome(ctx context.Context, execution string) (*agent.Outcome, er
 		err = agent.Errorf(agent.CodeIncompatible, "it has no outcome")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.FromRPC(err))
+		return nil, fmt.Errorf("reading its outcome: %w", durable.FromRPC(err))
 	}
 	return o, nil
 }
@@ -224,7 +226,7 @@ func (r *Run) outcome(ctx context.Context, execution string) (*agent.Outcome, er
 func (r *Run) terminatedOutcome(ctx context.Context, execution string, status agent.Status, reason string, cause *agent.Error) (*agent.Outcome, error) {
 	info, err := r.describe(ctx, execution)
 	if err != nil {
-		return nil, fmt.Errorf("reading how session %s ended: %w", r.Session, err)
+		return nil, fmt.Errorf("reading how it ended: %w", err)
 	}
 	memo := ReadMemo(info)
 	return &agent.Outcome{

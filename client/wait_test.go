@@ -12,6 +12,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -453,4 +454,25 @@ func TestAResultAsksAsSeldomAsItCan(t *testing.T) {
 		require.Equal(t, agent.StatusCompleted, o.Status)
 		require.Equal(t, []int{1, 1}, []int{described, polls})
 	})
+}
+
+// Who gives up while the outcome is read gets the context's error, as at any other time.
+func TestAResultThatIsGivenUpWhileItIsRead(t *testing.T) {
+	ctx, giveUp := context.WithCancel(t.Context())
+	described := 0
+	f := &fake{
+		describe: func(session, _ string) (*workflowpb.WorkflowExecutionInfo, error) {
+			if described++; described > 1 {
+				giveUp()
+				return nil, serviceerror.NewCanceled("context canceled")
+			}
+			return execution(t, session, "r", running, agent.Memo{}, nil), nil
+		},
+		history: func(context.Context, string) (*historypb.HistoryEvent, error) {
+			return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED}, nil
+		},
+		result: func(string) (agent.Outcome, error) { return agent.Outcome{}, &temporal.TerminatedError{} },
+	}
+	_, err := (&Run{client: New(f, nil), Session: "s", ID: "r"}).Result(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/flow"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -248,11 +250,9 @@ func TestACancelOfATree(t *testing.T) {
 	require.Contains(t, result(child).Text, "the run ended while the call was in progress", "it did not wait for the grace")
 }
 
-// Who cancelled a tree is in the outcome of each of its runs, also where a call met the cancel before
-// the parent's order came.
-func TestACancelNamesWhoOrderedItInTheWholeTree(t *testing.T) {
-	t.Parallel()
-	begun := make(chan struct{}, 1)
+// payingTree is flows of three levels: outer calls mid, and mid calls inner, whose step works until it
+// is stopped.
+func payingTree(begun chan<- struct{}) []flow.Flow {
 	inner := flow.New("inner", func(c flow.Context, _ string) (string, error) {
 		return flow.Do(c, "pay", func(ctx context.Context, _ *tool.Call) (string, error) {
 			begun <- struct{}{}
@@ -260,17 +260,92 @@ func TestACancelNamesWhoOrderedItInTheWholeTree(t *testing.T) {
 			return "paid", nil
 		}, nil)
 	}, nil)
+	return []flow.Flow{below("outer", "mid"), below("mid", "inner"), inner}
+}
+
+// Who cancelled a tree is in the outcome of each of its runs, also where a call met the cancel before
+// the parent's order came: in the process that heard the cancel, and in another one.
+func TestACancelNamesWhoOrderedItInTheWholeTree(t *testing.T) {
+	t.Parallel()
+	for name, apart := range map[string]bool{"one process": false, "workflows and steps apart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := make(chan struct{}, 1)
+			s := on(t, shared(t))
+			work := func(workflowsOnly bool) *worker.Worker {
+				return s.open(t, &worker.Options{
+					TaskQueue: s.queue, Flows: payingTree(begun), Store: s.store, Logger: zap.NewNop(),
+					Temporal: func(_ worker.Lane, o *sdk.Options) {
+						o.WorkerStopTimeout, o.LocalActivityWorkerOnly = time.Second, workflowsOnly
+					},
+				})
+			}
+			if apart {
+				work(true)
+			}
+			s.worker = work(false)
+			for range 4 { // of two processes, either may hear the cancel
+				run, err := s.Start(t.Context(), "outer", "go", nil)
+				require.NoError(t, err)
+				<-begun
+				_, err = run.Cancel(t.Context(), "wrong client", &client.CancelOptions{By: "ana"})
+				require.NoError(t, err)
+				for _, below := range []string{"", "/mid-1", "/mid-1/inner-1"} {
+					one, err := s.Get(t.Context(), run.Session+below)
+					require.NoError(t, err)
+					out := s.rest(t, one)
+					require.Equal(t, []any{agent.StatusCancelled, "ana"}, []any{out.Status, out.By}, one.Session)
+				}
+			}
+		})
+	}
+}
+
+// A process that is asked to cancel what it has in flight ends no run: anybody who may query a workflow
+// could ask so.
+func TestAForgedCancelEndsNoRun(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 2)
 	s := on(t, shared(t))
-	s.worker = s.open(t, &worker.Options{TaskQueue: s.queue, Flows: []flow.Flow{below("outer", "mid"), below("mid", "inner"), inner}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon})
+	s.worker = s.open(t, &worker.Options{TaskQueue: s.queue, Flows: payingTree(begun), Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon})
 	run, err := s.Start(t.Context(), "outer", "go", nil)
 	require.NoError(t, err)
 	<-begun
-	_, err = run.Cancel(t.Context(), "wrong client", &client.CancelOptions{By: "ana"})
+	inner, err := s.Get(t.Context(), run.Session+"/mid-1/inner-1")
 	require.NoError(t, err)
-	for _, below := range []string{"", "/mid-1", "/mid-1/inner-1"} {
-		one, err := s.Get(t.Context(), run.Session+below)
+	process := ""
+	require.Eventually(t, func() bool {
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), inner.Session, "")
 		require.NoError(t, err)
-		out := s.rest(t, one)
-		require.Equal(t, []any{agent.StatusCancelled, "ana"}, []any{out.Status, out.By}, one.Session)
+		for _, a := range d.GetPendingActivities() {
+			process = a.GetLastWorkerIdentity()
+		}
+		return process != ""
+	}, patience, 5*time.Millisecond)
+	_, err = signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(process), "", agent.HoldRef{Session: run.Session, N: 1, Verb: agent.VerbCancel, By: "boss"})
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusSuspended, waitFor(t, inner).Status, "a person is asked whether the step had its effect")
+}
+
+// A session that was cancelled and deleted begins again in the same process: the old cancel is not for it.
+func TestADeletedSessionThatBeginsAgainIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 2)
+	s := on(t, shared(t))
+	s.worker = s.open(t, &worker.Options{TaskQueue: s.queue, Flows: payingTree(begun), Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon})
+	id := "again-" + s.queue
+	for range 2 {
+		run, err := s.Start(t.Context(), "outer", "go", &client.StartOptions{Session: id})
+		require.NoError(t, err)
+		select {
+		case <-begun:
+		case <-time.After(patience):
+			require.Fail(t, "its step was not made")
+		}
+		_, err = run.Cancel(t.Context(), "", &client.CancelOptions{By: "ana"})
+		require.NoError(t, err)
+		s.rest(t, run)
+		_, err = s.Delete(t.Context(), id)
+		require.NoError(t, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func RegisterProcess(r Registry, f *activities.InFlight) {
 	r.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		return signals.Held.Handle(ctx, func(h agent.HoldRef) (signals.None, error) {
-			f.Cancel(h) //workflowcheck:ignore it changes nothing that the workflow sees
+			f.Told(h) //workflowcheck:ignore it changes nothing that the workflow sees
 			return signals.None{}, nil
 		})
 	}, workflow.RegisterOptions{Name: signals.ProcessType})

@@ -57,6 +57,9 @@ func (s *step) cancelled(reason, by string, from canceller) error {
 	case s.outcomeDecided() && s.verb != agent.VerbCancel:
 		return s.refuse("the run is ending")
 	case s.outcomeDecided() || s.cancelling():
+		if from == byParent { // a call met the cancel before the order came
+			s.End.explain(by)
+		}
 		return s.already()
 	}
 	s.cancel(reason, by)

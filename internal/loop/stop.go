@@ -57,6 +57,13 @@ func (e *End) startCancel(by, reason string) {
 	e.Stopping = &Stopping{By: by, Reason: reason, Until: e.Grace.Until, Cancels: true}
 }
 
+// explain adds who cancelled the run, if that is not known: a call that met the cancel did not know.
+func (e *End) explain(by string) {
+	if p := e.Stopping; p != nil {
+		p.By = firstOf(p.By, fit(by, maxBy))
+	}
+}
+
 // doing returns what a stop or a cancel in progress does to the run, for a refusal.
 func (e End) doing() string {
 	if e.Stopping.Cancels {

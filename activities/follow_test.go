@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -71,4 +72,22 @@ func TestABrokerEndsNoRun(t *testing.T) {
 		require.Equal(t, agent.VerbCancel, heldBy(own).Verb, "a run in this process said so itself")
 		leave()
 	})
+}
+
+// A tree that begins anew meets no hold of before. What other trees were told stays, and so does the bound.
+func TestForgettingATree(t *testing.T) {
+	f := NewInFlight()
+	for _, session := range []string{"a", "a/scout-1", "ab"} {
+		f.Cancel(agent.HoldRef{Session: session, N: 1, Verb: agent.VerbInterrupt})
+	}
+	f.Forget("a")
+	for session, held := range map[string]bool{"a/scout-1": false, "a/scout-1/deep-1": false, "ab": true} {
+		ctx, leave := f.enter(t.Context(), session, nil)
+		require.Equal(t, held, heldBy(ctx) != nil, session)
+		leave()
+	}
+	for i := range maxHolds + 5 {
+		f.Cancel(agent.HoldRef{Session: fmt.Sprint(i), N: 1, Verb: agent.VerbInterrupt})
+	}
+	require.Len(t, f.held, maxHolds)
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 
@@ -22,6 +23,7 @@ type InFlight struct {
 	mu    sync.Mutex
 	steps map[*activityInFlight]struct{}
 	holds *simplelru.LRU[string, agent.HoldRef] // the last hold of each session
+	held  map[string]map[string]struct{}        // the sessions in holds, by root
 	// Holds sends holds to other processes and receives theirs; nil if there are none.
 	Holds live.Holds
 	roots map[string]*followedTree // trees that have activities in flight here, by root
@@ -46,8 +48,19 @@ const maxHolds = 10_000
 
 // NewInFlight returns an empty registry; one serves a whole process.
 func NewInFlight() *InFlight {
-	lru, _ := simplelru.NewLRU[string, agent.HoldRef](maxHolds, nil)
-	return &InFlight{steps: map[*activityInFlight]struct{}{}, holds: lru, roots: map[string]*followedTree{}}
+	f := &InFlight{steps: map[*activityInFlight]struct{}{}, held: map[string]map[string]struct{}{}, roots: map[string]*followedTree{}}
+	f.holds, _ = simplelru.NewLRU(maxHolds, func(session string, _ agent.HoldRef) { // it returns no error
+		root := rootOf(session)
+		if delete(f.held[root], session); len(f.held[root]) == 0 {
+			delete(f.held, root)
+		}
+	})
+	return f
+}
+
+func rootOf(session string) string {
+	root, _, _ := strings.Cut(session, "/")
+	return root
 }
 
 // errHeld is the cause of a context's end if its run, or an ancestor, is held.
@@ -74,7 +87,7 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	// implausible number is not remembered: a forged high one would hide every real hold
 	// after it.
 	if last, _ := f.holds.Get(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
-		f.holds.Add(h.Session, h)
+		f.remember(h)
 	}
 	for s := range f.steps {
 		if under(s.session, h.Session) && news(s.heard, h) {
@@ -94,15 +107,22 @@ func (f *InFlight) Told(h agent.HoldRef) {
 	f.Cancel(h)
 }
 
-// Forget drops what is remembered of a session's holds and those below it. A session that was deleted
-// and begins again counts its holds from one.
-func (f *InFlight) Forget(session string) {
+func (f *InFlight) remember(h agent.HoldRef) {
+	root := rootOf(h.Session)
+	if f.held[root] == nil {
+		f.held[root] = map[string]struct{}{}
+	}
+	f.held[root][h.Session] = struct{}{}
+	f.holds.Add(h.Session, h)
+}
+
+// Forget drops what is remembered of the holds of a tree. A session that was deleted and begins again
+// counts its holds from one.
+func (f *InFlight) Forget(root string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, held := range f.holds.Keys() {
-		if under(held, session) {
-			f.holds.Remove(held)
-		}
+	for session := range maps.Clone(f.held[root]) {
+		f.holds.Remove(session)
 	}
 }
 
@@ -125,7 +145,7 @@ func (f *InFlight) follow(session string) (leave func()) {
 	if f.Holds == nil {
 		return func() {}
 	}
-	root, _, _ := strings.Cut(session, "/")
+	root := rootOf(session)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.roots[root]

@@ -289,7 +289,7 @@ type HoldRef struct {
 	Verb    Verb   `json:"verb,omitempty"`
 	// Grace is how long calls that the hold cancels may still take; zero means 5 seconds.
 	Grace Duration `json:"grace,omitempty"`
-	// By is who ordered it; empty if nobody said, or if the hold came from another process.
+	// By is who ordered a cancel; empty if nobody said, or if the hold came from another process.
 	By string `json:"by,omitempty" since:"2"`
 }
 

@@ -313,16 +313,7 @@ func TestAForgedCancelEndsNoRun(t *testing.T) {
 	<-begun
 	inner, err := s.Get(t.Context(), run.Session+"/mid-1/inner-1")
 	require.NoError(t, err)
-	process := ""
-	require.Eventually(t, func() bool {
-		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), inner.Session, "")
-		require.NoError(t, err)
-		for _, a := range d.GetPendingActivities() {
-			process = a.GetLastWorkerIdentity()
-		}
-		return process != ""
-	}, patience, 5*time.Millisecond)
-	_, err = signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(process), "", agent.HoldRef{Session: run.Session, N: 1, Verb: agent.VerbCancel, By: "boss"})
+	_, err = signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(s.processOf(t, inner.Session)), "", agent.HoldRef{Session: run.Session, N: 1, Verb: agent.VerbCancel, By: "boss"})
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusSuspended, waitFor(t, inner).Status, "a person is asked whether the step had its effect")
 }

@@ -74,19 +74,25 @@ func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: ".*", Calls: call("works", nil)}), works)
 	run := s.begin(t, "go", nil)
 	<-begun
-	var process string
-	require.Eventually(t, func() bool { // the server shows a step that was begun with a task once it has heard of it
-		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
-		require.NoError(t, err)
-		for _, a := range d.GetPendingActivities() {
-			process = a.GetLastWorkerIdentity()
-		}
-		return process != ""
-	}, patience, 5*time.Millisecond)
+	process := s.processOf(t, run.Session)
 	_, err := signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(process), "", agent.HoldRef{Session: run.Session, N: 7, Verb: agent.VerbInterrupt})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(given) > 0 }, patience, time.Millisecond)
 	_, err = run.Cancel(t.Context(), "enough", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
+}
+
+// processOf returns the worker process that has a session's step in flight.
+func (s *stage) processOf(t *testing.T, session string) (process string) {
+	t.Helper()
+	require.Eventually(t, func() bool { // the server shows a step that was begun with a task once it has heard of it
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), session, "")
+		require.NoError(t, err)
+		for _, a := range d.GetPendingActivities() {
+			process = a.GetLastWorkerIdentity()
+		}
+		return process != ""
+	}, patience, 5*time.Millisecond)
+	return process
 }

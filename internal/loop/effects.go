@@ -80,7 +80,7 @@ type (
 		N       int // the number of the hold
 		Verb    agent.Verb
 		Grace   agent.Duration // see [agent.HoldRef]
-		By      string
+		By      string         // who ordered an end; the order says it of an interrupt
 	}
 	// AwaitInFlight keeps the workflow task open for up to a second until the cancelled activities
 	// return. Otherwise the run's next task could wait behind those of a whole tree that stops.

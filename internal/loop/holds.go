@@ -210,7 +210,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
 		// Broadcast acts within this workflow task; the orders above leave when it completes.
-		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace, By: fit(o.By, maxBy)})
+		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
 		s.interruptInFlight(grace)
 		if s.End.Grace != nil && s.Children.anyNotEnded() {
 			// Without this, the results of this run's calls would come in a later task, behind the

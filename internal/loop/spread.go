@@ -258,11 +258,12 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	case h.Verb == agent.VerbCancel && s.cancelling():
 	case h.Verb == agent.VerbCancel:
 		s.cancel(reasonParent, h.By)
-	// Only interrupts and ends stop an activity. The order will say why (Holds.explain).
+	// Only interrupts and ends stop an activity. The order will say who holds the run and
+	// why (Holds.explain).
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
-			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, By: fit(h.By, maxBy), At: s.now(),
+			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
 		}, h.N, agent.InitiatorParent)
 		grace := max(0, min(h.Grace, maxGrace)) // a broker's message may be forged
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, grace))

@@ -59,7 +59,7 @@ func (e *End) startCancel(by, reason string) {
 
 // explain adds who cancelled the run, if that is not known: a call that met the cancel did not know.
 func (e *End) explain(by string) {
-	if p := e.Stopping; p != nil {
+	if p := e.Stopping; p != nil && p.Cancels {
 		p.By = firstOf(p.By, fit(by, maxBy))
 	}
 }

@@ -2,8 +2,10 @@ package activities
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,10 +70,44 @@ func TestABrokerEndsNoRun(t *testing.T) {
 		require.Equal(t, agent.VerbInterrupt, heldBy(late).Verb, "as it begins")
 		leave()
 		own, leave := f.enter(t.Context(), "b/scout-1", nil)
-		f.Broadcast(agent.HoldRef{Session: "b", N: 1, Verb: agent.VerbCancel})
+		f.Broadcast(agent.HoldRef{Session: "b", N: 1, Verb: agent.VerbCancel, By: "ana"})
 		require.Equal(t, agent.VerbCancel, heldBy(own).Verb, "a run in this process said so itself")
 		leave()
+		late, leave = f.enter(t.Context(), "b/scout-1", nil)
+		require.Equal(t, agent.HoldRef{Session: "b", N: 1, Verb: agent.VerbInterrupt}, *heldBy(late), "a later session may have this one's id")
+		leave()
 	})
+}
+
+// A hold is remembered for as long as its orders may take. Later it could only meet another run: a session
+// that was deleted and began again, in whichever process.
+func TestAnOldHoldIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewInFlight()
+		f.Told(agent.HoldRef{Session: "a", N: 5})
+		held := func() bool {
+			ctx, leave := f.enter(t.Context(), "a/scout-1", nil)
+			defer leave()
+			return heldBy(ctx) != nil
+		}
+		require.True(t, held())
+		time.Sleep(rememberFor + time.Second)
+		require.False(t, held())
+		f.Told(agent.HoldRef{Session: "a", N: 1})
+		require.True(t, held(), "the new session counts from one")
+	})
+}
+
+// What a process is told is bounded: it stays in memory, and goes into the result of each call that it stops.
+func TestWhatIsToldIsBounded(t *testing.T) {
+	f := NewInFlight()
+	ctx, leave := f.enter(t.Context(), "a/scout-1", nil)
+	defer leave()
+	long := strings.Repeat("x", 1<<20)
+	f.Told(agent.HoldRef{Session: long, N: 1})
+	require.Zero(t, f.holds.Len())
+	f.Told(agent.HoldRef{Session: "a", N: 1, Verb: agent.Verb(long), By: long})
+	require.Equal(t, agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt}, *heldBy(ctx))
 }
 
 // A tree that begins anew meets no hold of before. What other trees were told stays, and so does the bound.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -22,8 +23,8 @@ import (
 type InFlight struct {
 	mu    sync.Mutex
 	steps map[*activityInFlight]struct{}
-	holds *simplelru.LRU[string, agent.HoldRef] // the last hold of each session
-	held  map[string]map[string]struct{}        // the sessions in holds, by root
+	holds *simplelru.LRU[string, heardHold] // the last hold of each session
+	held  map[string]map[string]struct{}    // the sessions in holds, by root
 	// Holds sends holds to other processes and receives theirs; nil if there are none.
 	Holds live.Holds
 	roots map[string]*followedTree // trees that have activities in flight here, by root
@@ -42,6 +43,16 @@ type activityInFlight struct {
 	done    chan struct{} // closed when the activity has ended
 }
 
+// heardHold is a hold, and when this process heard of it.
+type heardHold struct {
+	agent.HoldRef
+	at time.Time
+}
+
+// rememberFor is how long a hold is remembered for activities that begin later: about as long as its
+// order to their runs may take. A session that was deleted and begins again must not meet it.
+const rememberFor = 10 * time.Second
+
 // maxHolds limits how many sessions' holds are remembered. A hold that is forgotten
 // reaches its activities by the workflows alone.
 const maxHolds = 10_000
@@ -49,7 +60,7 @@ const maxHolds = 10_000
 // NewInFlight returns an empty registry; one serves a whole process.
 func NewInFlight() *InFlight {
 	f := &InFlight{steps: map[*activityInFlight]struct{}{}, held: map[string]map[string]struct{}{}, roots: map[string]*followedTree{}}
-	f.holds, _ = simplelru.NewLRU(maxHolds, func(session string, _ agent.HoldRef) { // it returns no error
+	f.holds, _ = simplelru.NewLRU(maxHolds, func(session string, _ heardHold) { // it returns no error
 		root := rootOf(session)
 		if delete(f.held[root], session); len(f.held[root]) == 0 {
 			delete(f.held, root)
@@ -86,7 +97,7 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	// Remembered for activities that begin later, whose runs do not know the hold yet. An
 	// implausible number is not remembered: a forged high one would hide every real hold
 	// after it.
-	if last, _ := f.holds.Get(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
+	if last := f.remembered(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
 		f.remember(h)
 	}
 	for s := range f.steps {
@@ -96,24 +107,38 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	}
 }
 
+// maxSessionBytes is more than Temporal allows for a workflow's id.
+const maxSessionBytes = 1000
+
 // Told cancels as Cancel does, for a hold of which another process or a broker tells. Others may be
-// able to do so, too: a cancel is taken for an interrupt, and nobody is named. A run that was
+// able to do so, too: every verb is taken for an interrupt, and nobody is named. A run that was
 // interrupted in error asks its parent, and continues if nobody holds it; an end could not be undone.
 func (f *InFlight) Told(h agent.HoldRef) {
-	h.By = ""
-	if h.Verb == agent.VerbCancel {
-		h.Verb = agent.VerbInterrupt
+	if len(h.Session) <= maxSessionBytes {
+		f.Cancel(agent.HoldRef{Session: h.Session, N: h.N, Verb: agent.VerbInterrupt, Grace: h.Grace})
 	}
-	f.Cancel(h)
 }
 
+// remembered returns the last hold of a session; the zero value if there is none, or none of late.
+func (f *InFlight) remembered(session string) agent.HoldRef {
+	h, ok := f.holds.Get(session)
+	if ok && time.Since(h.at) > rememberFor {
+		f.holds.Remove(session)
+		return agent.HoldRef{}
+	}
+	return h.HoldRef
+}
+
+// remember keeps a hold for activities that begin later. A cancel is kept as an interrupt, since an end
+// could not be undone.
 func (f *InFlight) remember(h agent.HoldRef) {
 	root := rootOf(h.Session)
 	if f.held[root] == nil {
 		f.held[root] = map[string]struct{}{}
 	}
 	f.held[root][h.Session] = struct{}{}
-	f.holds.Add(h.Session, h)
+	h.Verb, h.By = agent.VerbInterrupt, ""
+	f.holds.Add(h.Session, heardHold{h, time.Now()})
 }
 
 // Forget drops what is remembered of the holds of a tree. A session that was deleted and begins again
@@ -199,7 +224,7 @@ func (f *InFlight) enter(ctx context.Context, session string, heard []agent.Hold
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
-		if h, ok := f.holds.Get(above); ok && news(heard, h) {
+		if h := f.remembered(above); news(heard, h) {
 			cancel(&errHeld{h})
 			return ctx, unfollow
 		}

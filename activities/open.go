@@ -183,7 +183,7 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return out, err
 	}
-	if head.Counters.Hold == 0 && !in.Child {
+	if !in.Child {
 		d.InFlight.Forget(in.Session)
 	}
 	inbox, err := d.Log.Backlog(ctx, head)

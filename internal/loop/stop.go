@@ -57,9 +57,9 @@ func (e *End) startCancel(by, reason string) {
 	e.Stopping = &Stopping{By: by, Reason: reason, Until: e.Grace.Until, Cancels: true}
 }
 
-// explain adds who cancelled the run, if that is not known: a call that met the cancel did not know.
+// explain adds who cancelled the parent: a call that met its cancel may not have known.
 func (e *End) explain(by string) {
-	if p := e.Stopping; p != nil && p.Cancels {
+	if p := e.Stopping; p != nil && p.Cancels && p.Reason == reasonParent {
 		p.By = firstOf(p.By, fit(by, maxBy))
 	}
 }

@@ -5,10 +5,14 @@ import "github.com/fermata-agents/fermata/agent"
 // maxUnheard is how many holds of a session a run may have missed.
 const maxUnheard = 1_000_000
 
+// maxMet is half of the numbers that a hold may have in a parent's order. Whoever forges holds, one after
+// the other, comes no further, and no forged number makes a child refuse its parent's real orders.
+const maxMet = 1 << 29
+
 // PlausibleHold reports whether a session can have this hold, if its last known hold has the
 // number known. A much higher number is forged. A run that believed it would take the session's
 // next real holds for old ones.
 func PlausibleHold(h agent.HoldRef, known int) bool {
 	// max: with a negative number, the difference could overflow and pass.
-	return h.N > 0 && h.N-max(0, known) <= maxUnheard
+	return h.N > 0 && h.N <= maxMet && h.N-max(0, known) <= maxUnheard
 }

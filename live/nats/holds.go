@@ -62,8 +62,14 @@ func (h *Holds) Follow(root string, receive func(agent.HoldRef)) (leave func()) 
 	return func() { _ = s.Unsubscribe() }
 }
 
+// maxMessage is more than any hold has, in bytes.
+const maxMessage = 8 << 10
+
 // read decodes a hold of a root's tree. With keys, what is not encrypted is ignored.
 func (h *Holds) read(root string, data []byte) (held agent.HoldRef, ok bool) {
+	if len(data) > maxMessage {
+		return held, false
+	}
 	switch encrypted := keyring.KeyID(data) != ""; {
 	case encrypted:
 		plain, err := h.l.o.Keys.Decrypt(holdOf(root), data)

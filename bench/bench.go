@@ -26,7 +26,10 @@ type bench struct {
 }
 
 // wants reports whether a cell is to be measured.
-func (b *bench) wants(cell string) bool { return b.only == nil || b.only.MatchString(cell) }
+func (b *bench) wants(cell string) bool {
+	b.cells = append(b.cells, cell)
+	return b.only == nil || b.only.MatchString(cell)
+}
 
 // pick returns a benchmark's size: the usual one, or that of -quick.
 func pick[T any](b *bench, usual, quick T) T {

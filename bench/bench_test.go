@@ -131,3 +131,9 @@ func TestJSONFile(t *testing.T) {
 	require.FileExists(t, o.json)
 	require.NotEmpty(t, out.String())
 }
+
+// A -only that finds nothing is no success: it names the cells that there are.
+func TestOnlyFindsNoCell(t *testing.T) {
+	err := run(t.Context(), []string{"tree", "-quick", "-check", "-only", "^7 agents"}, io.Discard)
+	require.ErrorContains(t, err, "13 agents, 1 worker")
+}

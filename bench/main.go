@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 )
@@ -51,7 +52,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := o.measure(ctx, some)
-	return errors.Join(o.show(r, out), r.verdict(o.check))
+	return errors.Join(o.show(r, out), r.verdict(o.check), o.foundNone(r))
+}
+
+// foundNone returns an error if -only found no cell of any benchmark.
+func (o *options) foundNone(r *report) error {
+	var cells []string
+	for _, res := range r.Results {
+		cells = append(cells, res.cells...)
+	}
+	if o.only == nil || slices.ContainsFunc(cells, o.only.MatchString) {
+		return nil
+	}
+	return fmt.Errorf("-only %q finds no cell; there are %s", o.only, strings.Join(cells, "; "))
 }
 
 func help(out io.Writer) error {

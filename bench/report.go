@@ -41,6 +41,7 @@ type result struct {
 	// is not small, do not trust the times.
 	Stolen float64   `json:"stolen"`
 	taken  [2]uint64 // stolen and total time at the beginning
+	cells  []string  // which there are, whether they are measured or not
 	Rows   []row     `json:"rows"`
 	Faults []string  `json:"faults,omitempty"`
 }

@@ -266,10 +266,13 @@ func TestCarryHolds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, c.rest(t, run).Status)
 	require.Equal(t, agent.StatusCancelled, c.rest(t, helper).Status)
-	for _, session := range []string{run.Session, helper.Session} {
-		_, n := c.intact(t, session)
-		require.Equal(t, []int{2, 2, 2, 2}, []int{n[agent.EventHoldAdded], n[agent.EventHoldRemoved], n[agent.EventRunSuspended], n[agent.EventRunResumed]}, session)
-	}
+	_, n := c.intact(t, run.Session)
+	require.Equal(t, []int{2, 2, 2, 2}, []int{n[agent.EventHoldAdded], n[agent.EventHoldRemoved], n[agent.EventRunSuspended], n[agent.EventRunResumed]})
+	_, n = c.intact(t, helper.Session)
+	// A call that was about to begin may meet the lead's end before the order for it comes.
+	early := n[agent.EventHoldAdded] - 2
+	require.Contains(t, []int{0, 1}, early)
+	require.Equal(t, []int{2, 2 + early, 2}, []int{n[agent.EventHoldRemoved], n[agent.EventRunSuspended], n[agent.EventRunResumed]})
 	c.allOnce(t, run)
 }
 

@@ -19,7 +19,8 @@ import (
 //  1. Within the process. The held run performs [Broadcast]. It cancels at once the contexts
 //     of activities in this process that work for its session, or for one below it. An
 //     activity that knows the hold continues ([Caller].KnownHolds). One that begins looks for
-//     such a hold first. This way costs no write.
+//     such a hold first; an end that it finds counts as an interrupt, since it may be of an
+//     earlier session with the same id. This way costs no write.
 //  2. Between workers, by query, or by a message where a broker is set up. It may be late or
 //     lost: then (3) stops what is in flight there. A message may be forged, so an end that
 //     comes this way counts as an interrupt only.

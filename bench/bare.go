@@ -139,8 +139,8 @@ type bareTree struct {
 func (t *bareTree) id() string { return t.root }
 
 // interrupt returns when the signal is recorded; the root may not know of it yet.
-func (t *bareTree) interrupt(ctx context.Context) (heard bool, err error) {
-	return false, t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
+func (t *bareTree) interrupt(ctx context.Context) (heard, rests bool, err error) {
+	return false, false, t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
 }
 
 func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {

@@ -110,9 +110,9 @@ type fermataTree struct {
 func (t *fermataTree) id() string { return t.run.Session }
 
 // interrupt returns with the root's own answer.
-func (t *fermataTree) interrupt(ctx context.Context) (heard bool, err error) {
-	_, err = t.run.Interrupt(ctx, "measured", nil)
-	return true, err
+func (t *fermataTree) interrupt(ctx context.Context) (heard, rests bool, err error) {
+	ack, err := t.run.Interrupt(ctx, "measured", nil)
+	return true, ack.Status == agent.StatusSuspended, err
 }
 
 func (t *fermataTree) status(ctx context.Context) (heard, rests bool, err error) {

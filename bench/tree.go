@@ -50,9 +50,9 @@ func leaves(fanout []int) int {
 type runningTree interface {
 	// id returns the workflow id of the root.
 	id() string
-	// interrupt holds the whole tree with one call to its root. heard reports whether the
-	// root knows of it then.
-	interrupt(ctx context.Context) (heard bool, err error)
+	// interrupt holds the whole tree with one call to its root. It reports what the root's
+	// answer says: see status.
+	interrupt(ctx context.Context) (heard, rests bool, err error)
 	// status asks the root once: whether it knows of the interrupt, and whether it is
 	// suspended.
 	status(ctx context.Context) (heard, rests bool, err error)
@@ -189,14 +189,14 @@ func (s *benchEnv) interrupted(ctx context.Context, t *treeSide, cell string, si
 		return nil, err
 	}
 	began = time.Now()
-	heard, err := tree.interrupt(ctx)
+	heard, rests, err := tree.interrupt(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if heard {
 		m[rootHear] = since(began)
 	}
-	for rests := false; !rests; {
+	for !rests {
 		if heard, rests, err = tree.status(ctx); err != nil {
 			return nil, err
 		}

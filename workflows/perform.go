@@ -36,10 +36,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.AwaitInFlight:
-		// Nobody awaits it: while it runs, it keeps the workflow task open.
-		activities.AwaitInFlight.StartLocal(ctx, workflow.LocalActivityOptions{
-			StartToCloseTimeout: time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-		}, r.state.Session)
+		r.awaitInFlight(ctx, e)
 	case loop.MakeHandoff:
 		// Not stepped here: the step's other effects come first.
 		r.immediate = append(r.immediate, loop.HandoffMade{Handoff: makeHandoff(e)})
@@ -204,6 +201,9 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 		r.localSeals--
 		if err != nil { // a slow store or none: a regular activity may take its time
 			r.sealByActivity(ctx, in)
+			if e.Report {
+				return loop.SealSlow{}
+			}
 			return nil
 		}
 		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To, Chain: o.Chain, BacklogBlobs: o.BacklogBlobs}
@@ -296,5 +296,15 @@ func (r *run) publish(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, details(v))
 	if err := workflow.UpsertMemo(ctx, map[string]any{agent.MemoKey: r.state.Memo()}); err != nil {
 		panic(err)
+	}
+}
+
+// awaitInFlight keeps the workflow task open while its local activity runs.
+func (r *run) awaitInFlight(ctx workflow.Context, e loop.AwaitInFlight) {
+	ended := activities.AwaitInFlight.StartLocal(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, r.state.Session)
+	if e.Report {
+		await(ctx, r, ended, func(all bool, err *agent.Error) loop.Input { return loop.InFlightAwaited{Ended: err == nil && all} })
 	}
 }

@@ -240,8 +240,7 @@ type run struct {
 	orderCopies map[string]*orderCopies
 	ack         agent.Ack    // the answer to the verb that was stepped last
 	refusal     *agent.Error // its refusal, if the step that it made is kept; nil for an answer
-	// lateAcks are the answers for which the senders of resumes wait, by id, until the hooks have
-	// decided.
+	// lateAcks are the answers for which senders wait, by id: see lateAck.
 	lateAcks         map[string]*loop.Acknowledge
 	immediate        []loop.Input // inputs that an effect brought at once
 	continueAsNew    bool         // the machine asked for a new execution

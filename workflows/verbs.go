@@ -124,8 +124,8 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	r.takeReady()
 	in := r.commandInput(ctx, command)
 	ack, err := r.executeCommand(in)
-	if err == nil && ack.V == 0 { // it waits for hooks
-		ack, err = r.lateAck(ctx, in.ID)
+	if err == nil && ack.V == 0 { // it comes later
+		ack, err = r.lateAck(ctx, verb, in.ID)
 	}
 	cancelled := waits && r.state.Status() == agent.StatusCancelled // a verb that waited for a run that was then cancelled is refused as closed
 	s := r.state
@@ -135,9 +135,10 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	return ack, toTemporalError(err)
 }
 
-// lateAck waits for the answer to a resume that waits for hooks. All that have said it under one id
-// wait for the same answer. A run that is over refuses it.
-func (r *run) lateAck(ctx workflow.Context, id string) (agent.Ack, error) {
+// lateAck waits for the answer to a verb that has none yet: a resume that waits for hooks, an interrupt that
+// waits for the run's own calls. All that have said it under one id wait for the same answer. A run that is
+// over refuses it.
+func (r *run) lateAck(ctx workflow.Context, verb agent.Verb, id string) (agent.Ack, error) {
 	waiting, done := workflow.NewDisconnectedContext(ctx) // as in update
 	defer done()
 	r.wake() // only the main coroutine carries on
@@ -156,7 +157,7 @@ func (r *run) lateAck(ctx workflow.Context, id string) (agent.Ack, error) {
 	case a.Err != nil:
 		return agent.Ack{}, a.Err
 	case a.For == "":
-		return agent.Ack{}, agent.Errorf(agent.CodeClosed, "resume refused: the run is over")
+		return agent.Ack{}, agent.Errorf(agent.CodeClosed, "%s refused: the run is over", verb)
 	}
 	return a.Ack, nil
 }

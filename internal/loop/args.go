@@ -250,6 +250,10 @@ func (s *step) seal(final bool) {
 	if !s.Log.hasUnsealed() {
 		e.StoredChunk = s.Log.Head
 	}
+	if e.Local && s.Holds.Unanswered != nil {
+		e.Report = true
+		s.Holds.answerAfterSeal()
+	}
 	s.do(e)
 }
 

@@ -61,11 +61,12 @@ type (
 	// grace within which their results are kept (see [Grace]).
 	CancelInFlight struct{}
 	// Seal asks for [Sealed] or [SealFailed]: it stores the tail up to its last event, To. Local
-	// means that a local activity may store it, because the run has nothing else to do.
+	// means that a local activity may store it, because the run has nothing else to do. With Report it
+	// asks for [SealSlow] too.
 	Seal struct {
 		SealArgs
-		To    int64
-		Local bool
+		To            int64
+		Local, Report bool
 	}
 	// SetTimer asks for a [TimerFired] at a time, and replaces the timer before; a zero time asks
 	// for none.
@@ -83,8 +84,9 @@ type (
 		By      string         // who ordered an end; the order says it of an interrupt
 	}
 	// AwaitInFlight keeps the workflow task open for up to a second until the cancelled activities
-	// return. Otherwise the run's next task could wait behind those of a whole tree that stops.
-	AwaitInFlight struct{}
+	// return. Otherwise the run's next task could wait behind those of a whole tree that stops. With
+	// Report it asks for [InFlightAwaited].
+	AwaitInFlight struct{ Report bool }
 	// MakeHandoff asks for [HandoffMade]. The handoff is made of what the machine knows (Known),
 	// the model's summary, and the children's handoffs.
 	MakeHandoff struct {
@@ -129,9 +131,9 @@ type (
 	}
 	// CheckParent asks for [ParentChecked].
 	CheckParent struct{ Parent wire.Parent }
-	// Acknowledge answers the verb of this step; or the resume of an earlier step whose id is For,
-	// which has waited for hooks. Err is its refusal: of such a resume, or of a late answer, which is
-	// recorded all the same.
+	// Acknowledge answers the verb of this step; or that of an earlier step, whose id is For: a resume that
+	// has waited for hooks, or an interrupt for the run's own calls. Err is its refusal: of such a resume, or
+	// of a late answer, which is recorded all the same.
 	Acknowledge struct {
 		Ack agent.Ack
 		For string

@@ -12,7 +12,7 @@ import (
 // beside are the fields that an effect of an activity has beside its arguments: the shell reads them, and
 // the activity does not get them.
 var beside = map[string][]string{
-	"CallModel": {"Seq"}, "CallTool": {"Estimate", "Local", "Temporal"}, "AskFlow": {"AskSeq", "Regular"}, "Seal": {"To", "Local"}, "Look": {"N"},
+	"CallModel": {"Seq"}, "CallTool": {"Estimate", "Local", "Temporal"}, "AskFlow": {"AskSeq", "Regular"}, "Seal": {"To", "Local", "Report"}, "Look": {"N"},
 }
 
 // withoutArgs are the effects that the workflow itself performs.

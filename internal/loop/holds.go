@@ -21,6 +21,15 @@ type Holds struct {
 	// Unconfirmed is an ancestor's hold that stopped an activity, and that no order of the parent
 	// has confirmed yet.
 	Unconfirmed *agent.HoldRef `json:"unconfirmed,omitempty"`
+	// Unanswered is the interrupt whose sender has no answer yet (ack.go); nil if there is none.
+	Unanswered *UnansweredInterrupt `json:"unanswered,omitempty"`
+}
+
+// UnansweredInterrupt is an interrupt whose sender gets the answer when the run is suspended.
+type UnansweredInterrupt struct {
+	ProcessedVerb
+	// Sealing means that a local seal stores the suspension, or has stored it.
+	Sealing bool `json:"sealing,omitempty"`
 }
 
 // defaultGrace is how long cancelled calls may take to return a partial result.
@@ -29,6 +38,16 @@ const defaultGrace = agent.Duration(5 * time.Second)
 func (h Holds) clone() Holds {
 	h.List, h.Known = slices.Clone(h.List), slices.Clone(h.Known)
 	return h
+}
+
+// answerLater keeps an interrupt that is not answered yet; nil if it is.
+func (h *Holds) answerLater(u *UnansweredInterrupt) { h.Unanswered = u }
+
+// answerAfterSeal means that the answer waits for a local seal.
+func (h *Holds) answerAfterSeal() {
+	u := *h.Unanswered
+	u.Sealing = true
+	h.Unanswered = &u
 }
 
 func (h Holds) any() bool { return len(h.List) > 0 }
@@ -215,7 +234,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 		if s.End.Grace != nil && s.Children.anyNotEnded() {
 			// Without this, the results of this run's calls would come in a later task, behind the
 			// tasks of the whole tree that stops at once.
-			s.do(AwaitInFlight{})
+			s.do(AwaitInFlight{Report: s.answerWhenEnded()})
 		}
 	}
 	return nil

@@ -221,6 +221,11 @@ type (
 	// SealFailed means that a seal has failed. If the error is retryable, a later attempt may
 	// succeed.
 	SealFailed struct{ Err *agent.Error }
+	// InFlightAwaited is the result of an [AwaitInFlight]. Ended means that the cancelled activities have
+	// ended: their results come with the next workflow task.
+	InFlightAwaited struct{ Ended bool }
+	// SealSlow means that a local seal did not succeed, and that a regular activity stores the log.
+	SealSlow struct{}
 	// TimerFired means that the time of the last [SetTimer] has come.
 	TimerFired struct{}
 	// Cancel is Temporal's cancellation of the workflow, for example by `temporal workflow cancel`.
@@ -299,6 +304,8 @@ func (ModelFailed) input()     {}
 func (ModelDelayed) input()    {}
 func (ToolReturned) input()    {}
 func (LocalToolSlow) input()   {}
+func (InFlightAwaited) input() {}
+func (SealSlow) input()        {}
 func (FlowAnswered) input()    {}
 func (FlowSlow) input()        {}
 func (FlowFailed) input()      {}

@@ -47,6 +47,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	if after.Phase == RunEnded {
 		require.NotNil(t, after.End.Outcome)
 		require.Empty(t, after.Calls.List, "nothing is left open at an end")
+		require.Nil(t, after.Holds.Unanswered, "nobody waits for an answer that does not come")
 	}
 	checkHolds(t, before, after, effects)
 	checkGrace(t, after, effects)
@@ -58,6 +59,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.LessOrEqual(t, after.Suspensions.Open.Seq, after.Log.storedTo(), "a run says that it is suspended when that is stored")
 	}
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ContinueAsNew); return ok }); carries {
+		require.Nil(t, after.Holds.Unanswered, "an answer has to come from the execution that was asked")
 		require.True(t, after.Log.tailFitsAlong(), "little that is not stored is carried over")
 		require.LessOrEqual(t, written(after), maxState, "the state can be carried over")
 		require.Zero(t, after.Log.SealingSeq)

@@ -23,7 +23,7 @@ var parts = map[string][]string{
 	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Artifacts": {"artifacts.go"}, "Skills": {"skills.go"}, "ActiveSkill": {"skills.go"}, "Notebook": {"notebook.go"}, "Progress": {"progress.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Watch": {"watch.go"}, "Holds": {"holds.go"},
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Late": {"late.go"}, "ExpiredRequest": {"late.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
 	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "SuspensionEnd": {"suspensions.go"}, "Refreshing": {"refreshpolicy.go"}, "SuspensionHooks": {"suspensionhooks.go"}, "PendingResume": {"suspensionhooks.go"}, "ToldResume": {"suspensionhooks.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
-	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "RunReport": {"runreport.go"}, "Workspace": {"workspace.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},
+	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "UnansweredInterrupt": {"holds.go"}, "End": {"end.go", "stop.go"}, "RunReport": {"runreport.go"}, "Workspace": {"workspace.go"}, "Grace": {"end.go"}, "Stopping": {"stop.go"},
 	"Recovery": {"recovery.go"}, "FailureCount": {"recovery.go"}, "Failure": {"recovery.go"}, "Lessons": {"lessons.go"}, "Loops": {"loops.go"}, "ResultCount": {"loops.go"}, "Adaptive": {"adaptive.go"},
 }
 

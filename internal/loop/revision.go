@@ -44,6 +44,10 @@ const rejectionStaysSince = 2
 // before its export. Before, it did not ask.
 const importAsksAgainSince = 2
 
+// suspendedAckSince is the revision from which an interrupt of a run whose sub-agents work is answered when the
+// run's own calls have ended. Before, it was at once.
+const suspendedAckSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

@@ -38,6 +38,7 @@ func take(s State, m Moment, in Input) (*step, error) {
 	st.Budget.setClock(st.workingTimePasses(), m.At)
 	st.setTimer()
 	st.acknowledge()
+	st.answerInterrupt()
 	return st, nil
 }
 
@@ -58,6 +59,9 @@ type step struct {
 	bySignal bool
 	// answersFor is the id of the verb if it came with an earlier step, whose sender waits.
 	answersFor string
+	// answersLater means that this step's interrupt gets its answer later; answersNow, that one of an earlier
+	// step gets it with this one.
+	answersLater, answersNow bool
 	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
 	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.
@@ -148,8 +152,15 @@ func (s *step) receive(in Input) error {
 
 // takeRest takes the inputs of single features.
 func (s *step) takeRest(in Input) error {
-	if r, ok := in.(Refreshed); ok {
-		return s.refreshed(r)
+	switch in := in.(type) {
+	case Refreshed:
+		return s.refreshed(in)
+	case InFlightAwaited:
+		s.answersNow = !in.Ended
+		return nil
+	case SealSlow:
+		s.answersNow = true
+		return nil
 	}
 	return s.takeWorkspace(in)
 }

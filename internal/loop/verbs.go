@@ -9,7 +9,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
-	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Verbs is the part that knows the processed verbs, so that a repeated one changes nothing.
@@ -69,6 +68,14 @@ func (v *Verbs) remember(p ProcessedVerb) {
 	}
 	v.Processed, v.Size = append(v.Processed, p), v.Size+p.jsonLen()
 	v.forget()
+}
+
+// amend replaces the remembered answer to a verb, which takes no more room.
+func (v *Verbs) amend(p ProcessedVerb) {
+	if i := slices.IndexFunc(v.Processed, func(one ProcessedVerb) bool { return one.ID == p.ID }); i >= 0 {
+		v.Processed = slices.Clone(v.Processed)
+		v.Processed[i] = p
+	}
 }
 
 // forget drops the oldest processed verbs until the others fit into their share.
@@ -353,40 +360,6 @@ func (s *step) showRefused(verb, by string, why agent.Error) {
 	if s.Phase != RunEnded { // the log is complete by then, so only the status shows it
 		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})
 	}
-}
-
-// acknowledge answers the verb of this step, and remembers the answer.
-func (s *step) acknowledge() {
-	if s.verb == "" {
-		return
-	}
-	p := ProcessedVerb{ID: s.verbID, Digest: s.verbDigest, Status: s.Status(), Seq: s.Log.Seq, Effect: s.verbEffect}
-	if s.Suspensions.Open != nil {
-		p.Suspension = s.Suspensions.Open.ID
-	}
-	s.Verbs.remember(p)
-	ack := s.ack(p)
-	// Not in p: what is kept for repeated ids stays small.
-	if s.verb == agent.VerbPause || s.verb == agent.VerbInterrupt {
-		ack.Hold = s.ackHold()
-	}
-	s.do(Acknowledge{Ack: ack, For: s.answersFor})
-}
-
-// ackHold returns the run's own hold, for the answer to a hold. The suspension may have begun for
-// another reason, such as a question or a hold of the parent: then its initiator is another one.
-func (s *step) ackHold() *agent.AckHold {
-	v, h := s.Suspension(), s.Holds.own()
-	if v == nil || h == nil {
-		return nil
-	}
-	// An imported state may be older than Initiator. Only a root is exported, so no parent held it.
-	by := cmp.Or(h.Initiator, agent.InitiatorOperator)
-	return wire.BoundedHold(agent.AckHold{Kind: v.Kind, Initiator: by, Verb: h.Verb, By: h.By, Reason: h.Reason, Since: h.At})
-}
-
-func (s *step) ack(p ProcessedVerb) agent.Ack {
-	return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: p.Status, Suspension: p.Suspension, Seq: p.Seq, Effect: p.Effect}
 }
 
 func firstOf(texts ...string) string {

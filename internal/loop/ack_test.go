@@ -1,0 +1,126 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
+)
+
+// leadAtWork is a run whose model writes, and whose sub-agent works in the background.
+func leadAtWork(t *testing.T) *player {
+	t.Helper()
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+	require.Equal(t, TurnAsking, p.state.Turn.Phase)
+	return p
+}
+
+// interruptedLead is a leadAtWork that was interrupted by update. It returns the answers to verbs as they come.
+func interruptedLead(t *testing.T) (p *player, acks *[]Acknowledge) {
+	t.Helper()
+	p = leadAtWork(t)
+	acks = &[]Acknowledge{}
+	p.watch = func(_ State, _ Moment, _ Input, done *step) {
+		for _, e := range done.effects {
+			if a, ok := e.(Acknowledge); ok {
+				*acks = append(*acks, a)
+			}
+		}
+	}
+	p.step(interrupt("i1"))
+	require.Empty(t, *acks, "its model still writes")
+	return p, acks
+}
+
+func interrupt(id string) CommandReceived {
+	return CommandReceived{Command: agent.InterruptCommand{Reason: "lunch"}, ID: id, PolicyChecked: true}
+}
+
+// held is the reply of a model call that an interrupt has cancelled.
+func (p *player) held() ModelReplied {
+	return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}}
+}
+
+// An interrupt of a run whose sub-agents work is answered when the run is suspended.
+func TestAnInterruptOfATreeIsAnsweredWhenTheRunIsSuspended(t *testing.T) {
+	p, acks := interruptedLead(t)
+	p.step(InFlightAwaited{Ended: true})
+	p.step(p.held())
+	require.Empty(t, *acks, "the store does not have its log")
+	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
+	require.Len(t, *acks, 1)
+	first := (*acks)[0]
+	require.Equal(t, "i1", first.For)
+	require.Equal(t, agent.StatusSuspended, first.Ack.Status)
+	require.Equal(t, agent.EffectAccepted, first.Ack.Effect)
+	require.Equal(t, "lunch", first.Ack.Hold.Reason)
+	p.step(interrupt("i1"))
+	require.Len(t, *acks, 2)
+	first.For, first.Ack.Hold = "", nil
+	require.Equal(t, first, (*acks)[1], "a repeated id gets the same answer")
+}
+
+// The answer waits for nothing that may take long.
+func TestAnInterruptOfATreeIsAnsweredSoon(t *testing.T) {
+	for name, slow := range map[string][]func(*player) Input{
+		"a call ignores its context": {func(*player) Input { return InFlightAwaited{} }},
+		"the store is slow":          {func(p *player) Input { return p.held() }, func(*player) Input { return SealSlow{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, acks := interruptedLead(t)
+			for _, in := range slow {
+				p.step(in(p))
+			}
+			require.Len(t, *acks, 1)
+			require.Equal(t, agent.StatusSuspending, (*acks)[0].Ack.Status)
+			require.NotNil(t, (*acks)[0].Ack.Hold)
+			require.Nil(t, p.state.Holds.Unanswered)
+		})
+	}
+}
+
+// Whatever else comes while the interrupt has no answer, it gets one, and one only.
+func TestAnInterruptOfATreeThatIsOvertakenIsAnswered(t *testing.T) {
+	for name, in := range map[string]Input{
+		"a resume": CommandReceived{Command: agent.ResumeCommand{}, ID: "r1", PolicyChecked: true},
+		"a stop":   CommandReceived{Command: agent.StopCommand{}, ID: "s1", PolicyChecked: true},
+		"a cancel": CommandReceived{Command: agent.CancelCommand{}, ID: "c1", PolicyChecked: true},
+		"another":  interrupt("i2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, acks := interruptedLead(t)
+			p.step(in)
+			p.step(p.held())
+			if p.state.Log.SealingSeq > 0 {
+				p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
+			}
+			var of []string
+			for _, a := range *acks {
+				of = append(of, a.For)
+			}
+			require.ElementsMatch(t, []string{"", "i1"}, of)
+		})
+	}
+}
+
+// A signal has no answer to wait for, and a run of an older build answered at once.
+func TestAnInterruptOfATreeThatIsAnsweredAtOnce(t *testing.T) {
+	p := leadAtWork(t)
+	for name, change := range map[string]func(*Moment, *CommandReceived){
+		"a signal":       func(_ *Moment, in *CommandReceived) { in.PolicyChecked = false },
+		"no id":          func(_ *Moment, in *CommandReceived) { in.ID = "" },
+		"an older build": func(m *Moment, _ *CommandReceived) { m.Revision = OldestRevision },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, in := Moment{At: p.now, Revision: Revision}, interrupt("i1")
+			change(&m, &in)
+			next, effects, err := Step(p.state, m, in)
+			require.NoError(t, err)
+			require.Nil(t, next.Holds.Unanswered)
+			require.Contains(t, effects, Effect(AwaitInFlight{}))
+			require.Equal(t, agent.StatusSuspending, effects[len(effects)-1].(Acknowledge).Ack.Status)
+		})
+	}
+}

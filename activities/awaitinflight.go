@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// AwaitInFlight waits for a moment until no model or tool call of a session is in flight,
+// AwaitInFlight waits for a moment until no call of a session is in flight,
 // in any process. It runs as a local activity within the workflow task. When the task
 // ends, the server adds the calls' results to the next one at once; without it, the run's
 // next task would queue behind those of all its children.
@@ -59,12 +59,11 @@ func (d *Activities) reported(ctx context.Context, session string) bool {
 	}
 }
 
-// began reports whether a pending activity is a model or tool call that a worker has. A
-// call that still waits for a worker is cancelled by the task that waits here, so it is
-// not waited for. A seal continues, however slow the store is.
+// began reports whether a worker has a pending activity. One that still waits for a worker
+// is cancelled by the task that waits here, so it is not waited for. A seal continues,
+// however slow the store is.
 func began(p *workflowpb.PendingActivityInfo) bool {
-	name := p.GetActivityType().GetName()
-	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && (name == CallModel.Name || name == CallTool.Name)
+	return p.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED && p.GetActivityType().GetName() != Seal.Name
 }
 
 // awaitNone waits until no activity of a session is in flight here, or the context ends.

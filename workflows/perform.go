@@ -195,7 +195,7 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	// history has it. So readers ask Temporal, and not the store, whether a run has ended.
 	r.localSeals++
 	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: localSealTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		ScheduleToCloseTimeout: sealTimeout(e), RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
 		r.localSeals--
@@ -217,9 +217,14 @@ func decision(ctx workflow.Context) string {
 	return activities.Decision(workflow.GetInfo(ctx).WorkflowExecution.RunID, workflow.Now(ctx).UTC().Format(time.RFC3339Nano))
 }
 
-// localSealTimeout bounds a store that ignores its context. The activity gives the store
-// less.
-const localSealTimeout = 3 * time.Second
+// sealTimeout bounds a store that ignores its context. The activity gives the store less. If somebody waits
+// for the answer to an interrupt, it comes within the client's patience.
+func sealTimeout(e loop.Seal) time.Duration {
+	if e.Report {
+		return 2 * time.Second
+	}
+	return 3 * time.Second
+}
 
 // sealByActivity stores the log by a regular activity.
 func (r *run) sealByActivity(ctx workflow.Context, in activities.SealInput) {

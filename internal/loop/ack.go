@@ -2,6 +2,7 @@ package loop
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/wire"
@@ -14,38 +15,44 @@ func (s *step) acknowledge() {
 	}
 	p := s.ackState(ProcessedVerb{ID: s.verbID, Digest: s.verbDigest, Effect: s.verbEffect})
 	s.Verbs.remember(p)
-	if s.answersLater && s.End.Grace != nil {
-		s.Holds.answerLater(&UnansweredInterrupt{ProcessedVerb: p})
+	if u := s.Holds.Unanswered; u != nil && u.ID == s.verbID { // answerInterrupt answers it
 		return
 	}
 	s.do(Acknowledge{Ack: s.ackOf(s.verb, p), For: s.answersFor})
 }
 
-// answerWhenEnded leaves the interrupt of this step without an answer, and reports whether it does. The
-// answer comes when the run's own calls have ended and the store has its suspension, so that it says
-// suspended, as a rule: a question for the status would wait behind the tasks of a whole tree. It costs no
-// time while all of it happens within the workflow task of the interrupt and the one that follows at once.
-// Where it does not, the answer comes before, with suspending.
-func (s *step) answerWhenEnded() bool {
-	s.answersLater = s.verb != "" && s.verbID != "" && !s.bySignal && s.Revision >= suspendedAckSince
-	return s.answersLater
+// answerWhenSuspended keeps the interrupt of this step without an answer, which comes when the run's own
+// calls have ended and the store has its suspension. It then says suspended: a question for the status would
+// wait behind the tasks of a whole tree. It costs no time while all of it happens within the workflow task of
+// the interrupt and the one that follows at once. Where it does not, the answer says suspending, and comes
+// no later. The end of a call outside comes with a task of its own, so nothing waits for that.
+func (s *step) answerWhenSuspended() {
+	outside := slices.ContainsFunc(s.Calls.List, func(c Call) bool { return c.State == CallRunning && s.temporalCall(c) != nil })
+	if s.verb == "" || s.verbID == "" || s.bySignal || outside || s.Revision < suspendedAckSince {
+		return
+	}
+	s.Holds.answerLater(&UnansweredInterrupt{ProcessedVerb: ProcessedVerb{ID: s.verbID, Digest: s.verbDigest, Effect: s.verbEffect}})
 }
 
-// answerInterrupt answers an interrupt that has no answer yet, if nothing is left to wait for, or its
-// sender waits no longer.
+// answerInterrupt answers an interrupt that has no answer yet, if nothing is left to wait for, its hold is
+// overtaken or removed, or its sender waits no longer.
 func (s *step) answerInterrupt() {
 	u := s.Holds.Unanswered
-	switch {
-	case u == nil:
+	if u == nil {
 		return
-	case s.answersNow:
-	case s.End.Grace != nil, u.Sealing && s.Log.SealingSeq > 0:
+	}
+	waits := s.Status() == agent.StatusSuspending && s.Holds.own() != nil && (s.End.Grace != nil || u.Sealing && s.Log.SealingSeq > 0)
+	if waits && !s.answersNow {
 		return
 	}
 	s.Holds.answerLater(nil)
 	p := s.ackState(u.ProcessedVerb)
 	s.Verbs.amend(p)
-	s.do(Acknowledge{Ack: s.ackOf(agent.VerbInterrupt, p), For: p.ID})
+	now := Acknowledge{Ack: s.ackOf(agent.VerbInterrupt, p), For: p.ID}
+	if p.ID == s.verbID {
+		now.For = "" // nobody waits for a late answer yet
+	}
+	s.do(now)
 }
 
 // ackState completes the answer to a verb: how the run stands after this step.

@@ -105,6 +105,41 @@ func TestAnInterruptOfATreeThatIsOvertakenIsAnswered(t *testing.T) {
 	}
 }
 
+// Each of two interrupts is answered, with a resume between them, while the call of the first still works.
+func TestTwoInterruptsOfATreeAreAnswered(t *testing.T) {
+	p, acks := interruptedLead(t)
+	p.step(CommandReceived{Command: agent.ResumeCommand{}, ID: "r1", PolicyChecked: true})
+	require.Len(t, *acks, 2, "the resume, and the interrupt that it overtakes")
+	p.step(interrupt("i2"))
+	require.Len(t, *acks, 2)
+	p.step(p.held())
+	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
+	var of []string
+	for _, a := range *acks {
+		of = append(of, a.For)
+	}
+	require.Equal(t, []string{"", "i1", "i2"}, of)
+	require.Equal(t, agent.StatusSuspended, (*acks)[2].Ack.Status)
+}
+
+// A run that only waits for its sub-agents has no call of its own to wait for.
+func TestAnInterruptOfARunThatWaitsForItsSubAgents(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
+	var acks []Acknowledge
+	p.watch = func(_ State, _ Moment, _ Input, done *step) {
+		for _, e := range done.effects {
+			if a, ok := e.(Acknowledge); ok {
+				acks = append(acks, a)
+			}
+		}
+	}
+	p.step(interrupt("i1"))
+	require.Empty(t, acks, "a local seal stores the suspension in the same task")
+	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
+	require.Len(t, acks, 1)
+	require.Equal(t, agent.StatusSuspended, acks[0].Ack.Status)
+}
+
 // A signal has no answer to wait for, and a run of an older build answered at once.
 func TestAnInterruptOfATreeThatIsAnsweredAtOnce(t *testing.T) {
 	p := leadAtWork(t)

@@ -231,10 +231,13 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 		// Broadcast acts within this workflow task; the orders above leave when it completes.
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
 		s.interruptInFlight(grace)
-		if s.End.Grace != nil && s.Children.anyNotEnded() {
-			// Without this, the results of this run's calls would come in a later task, behind the
-			// tasks of the whole tree that stops at once.
-			s.do(AwaitInFlight{Report: s.answerWhenEnded()})
+		if s.Children.anyNotEnded() {
+			s.answerWhenSuspended()
+			if s.End.Grace != nil {
+				// Without this, the results of this run's calls would come in a later task, behind the
+				// tasks of the whole tree that stops at once.
+				s.do(AwaitInFlight{Report: s.Holds.Unanswered != nil})
+			}
 		}
 	}
 	return nil

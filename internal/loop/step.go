@@ -59,9 +59,8 @@ type step struct {
 	bySignal bool
 	// answersFor is the id of the verb if it came with an earlier step, whose sender waits.
 	answersFor string
-	// answersLater means that this step's interrupt gets its answer later; answersNow, that one of an earlier
-	// step gets it with this one.
-	answersLater, answersNow bool
+	// answersNow means that the sender of an interrupt waits no longer for the run's own calls.
+	answersNow bool
 	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
 	// endedBy is who stopped or cancelled the run, if this step ends it and they said; else empty.

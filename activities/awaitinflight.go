@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// AwaitInFlight waits for a moment until no call of a session is in flight,
+// AwaitInFlight waits for a moment until no call of a session is in flight that an interrupt cancels,
 // in any process. It runs as a local activity within the workflow task. When the task
 // ends, the server adds the calls' results to the next one at once; without it, the run's
 // next task would queue behind those of all its children.
@@ -59,11 +59,12 @@ func (d *Activities) reported(ctx context.Context, session string) bool {
 	}
 }
 
-// began reports whether a worker has a pending activity. One that still waits for a worker
-// is cancelled by the task that waits here, so it is not waited for. A seal continues,
-// however slow the store is.
+// began reports whether a worker has a pending call that an interrupt cancels. One that still
+// waits for a worker is cancelled by the task that waits here, so it is not waited for. A seal
+// continues, however slow the store is, and so does what waits for another workflow.
 func began(p *workflowpb.PendingActivityInfo) bool {
-	return p.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED && p.GetActivityType().GetName() != Seal.Name
+	cancels := []string{CallModel.Name, CallTool.Name, AskFlow.Name}
+	return p.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED && slices.Contains(cancels, p.GetActivityType().GetName())
 }
 
 // awaitNone waits until no activity of a session is in flight here, or the context ends.

@@ -50,6 +50,9 @@ func TestTheRootWaitsForItsOwnSteps(t *testing.T) {
 		{"reported later", pending{states: [][]enums.PendingActivityState{{started, scheduled}, {started}, {}}}, true, 35 * time.Millisecond},
 		{"nobody has it", pending{states: [][]enums.PendingActivityState{{scheduled}}}, true, 5 * time.Millisecond},
 		{"a slow store has it", pending{states: [][]enums.PendingActivityState{{started}}, step: Seal.Name}, true, 5 * time.Millisecond},
+		{"another workflow is waited for", pending{states: [][]enums.PendingActivityState{{started}}, step: AwaitWorkflow.Name}, true, 5 * time.Millisecond},
+		{"a flow's function goes on", pending{states: [][]enums.PendingActivityState{{started}}, step: AskFlow.Name}, false, 500 * time.Millisecond},
+		{"cancelled before, and goes on", pending{states: [][]enums.PendingActivityState{{enums.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED}}}, false, 500 * time.Millisecond},
 		{"never reported", pending{states: [][]enums.PendingActivityState{{started}}}, false, 500 * time.Millisecond},
 		{"the server is away", pending{states: [][]enums.PendingActivityState{{}}, err: errors.New("away")}, false, 5 * time.Millisecond},
 	} {

@@ -21,17 +21,31 @@ func leadAtWork(t *testing.T) *player {
 func interruptedLead(t *testing.T) (p *player, acks *[]Acknowledge) {
 	t.Helper()
 	p = leadAtWork(t)
-	acks = &[]Acknowledge{}
-	p.watch = func(_ State, _ Moment, _ Input, done *step) {
-		for _, e := range done.effects {
-			if a, ok := e.(Acknowledge); ok {
-				*acks = append(*acks, a)
-			}
-		}
-	}
+	acks = p.acks()
 	p.step(interrupt("i1"))
 	require.Empty(t, *acks, "its model still writes")
 	return p, acks
+}
+
+// acks returns the answers to verbs as they come from now on.
+func (p *player) acks() *[]Acknowledge {
+	var acks []Acknowledge
+	p.watch = func(_ State, _ Moment, _ Input, done *step) {
+		for _, e := range done.effects {
+			if a, ok := e.(Acknowledge); ok {
+				acks = append(acks, a)
+			}
+		}
+	}
+	return &acks
+}
+
+// senders returns the ids of the verbs that were answered late; empty for one that was answered at once.
+func senders(acks []Acknowledge) (ids []string) {
+	for _, a := range acks {
+		ids = append(ids, a.For)
+	}
+	return ids
 }
 
 func interrupt(id string) CommandReceived {
@@ -96,11 +110,7 @@ func TestAnInterruptOfATreeThatIsOvertakenIsAnswered(t *testing.T) {
 			if p.state.Log.SealingSeq > 0 {
 				p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
 			}
-			var of []string
-			for _, a := range *acks {
-				of = append(of, a.For)
-			}
-			require.ElementsMatch(t, []string{"", "i1"}, of)
+			require.ElementsMatch(t, []string{"", "i1"}, senders(*acks))
 		})
 	}
 }
@@ -114,30 +124,29 @@ func TestTwoInterruptsOfATreeAreAnswered(t *testing.T) {
 	require.Len(t, *acks, 2)
 	p.step(p.held())
 	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
-	var of []string
-	for _, a := range *acks {
-		of = append(of, a.For)
-	}
-	require.Equal(t, []string{"", "i1", "i2"}, of)
+	require.Equal(t, []string{"", "i1", "i2"}, senders(*acks))
 	require.Equal(t, agent.StatusSuspended, (*acks)[2].Ack.Status)
 }
 
 // A run that only waits for its sub-agents has no call of its own to wait for.
 func TestAnInterruptOfARunThatWaitsForItsSubAgents(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
-	var acks []Acknowledge
-	p.watch = func(_ State, _ Moment, _ Input, done *step) {
-		for _, e := range done.effects {
-			if a, ok := e.(Acknowledge); ok {
-				acks = append(acks, a)
-			}
-		}
-	}
+	acks := p.acks()
 	p.step(interrupt("i1"))
-	require.Empty(t, acks, "a local seal stores the suspension in the same task")
+	require.Empty(t, *acks, "a local seal stores the suspension in the same task")
 	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
-	require.Len(t, acks, 1)
-	require.Equal(t, agent.StatusSuspended, acks[0].Ack.Status)
+	require.Len(t, *acks, 1)
+	require.Equal(t, agent.StatusSuspended, (*acks)[0].Ack.Status)
+}
+
+// The end of a call outside comes with a task of its own, behind those of the tree.
+func TestAnInterruptOfATreeWaitsForNoCallOutside(t *testing.T) {
+	p := played(t, `begin go`, `opened {"toolset":[{"name":"pay","temporal":{"kind":"nexus","type":"pay","endpoint":"e","service":"s"}}],"agents":[{"agent":"b"}],"lifecycle":true}`,
+		`calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`, `calls pay {}`)
+	_, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, interrupt("i1"))
+	require.NoError(t, err)
+	require.Contains(t, effects, Effect(AwaitInFlight{}))
+	require.Equal(t, agent.StatusSuspending, effects[len(effects)-1].(Acknowledge).Ack.Status)
 }
 
 // A signal has no answer to wait for, and a run of an older build answered at once.

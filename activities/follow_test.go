@@ -110,6 +110,25 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	require.Equal(t, agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt}, *heldBy(ctx))
 }
 
+// Forged holds hide no real one: neither their number, which this process remembers, nor that to which they
+// have brought the session.
+func TestForgedHoldsHideNoRealOne(t *testing.T) {
+	f := NewInFlight()
+	f.Told(agent.HoldRef{Session: "a", N: 1_000_000})
+	f.Told(agent.HoldRef{Session: "a", N: 2_000_000})
+	f.Broadcast(agent.HoldRef{Session: "a", N: 4, Verb: agent.VerbInterrupt})
+	late, leave := f.enter(t.Context(), "a/scout-1", []agent.HoldRef{{Session: "a", N: 3}})
+	require.Equal(t, 4, heldBy(late).N)
+	leave()
+	const most = 1 << 29 // no forged number is higher
+	running, leave := f.enter(t.Context(), "b/scout-1", []agent.HoldRef{{Session: "b", N: most}})
+	defer leave()
+	f.Told(agent.HoldRef{Session: "b", N: most + 1_000_000})
+	require.NoError(t, running.Err())
+	f.Broadcast(agent.HoldRef{Session: "b", N: most + 1, Verb: agent.VerbInterrupt})
+	require.Equal(t, most+1, heldBy(running).N)
+}
+
 // A tree that begins anew meets no hold of before. What other trees were told stays, and so does the bound.
 func TestForgettingATree(t *testing.T) {
 	f := NewInFlight()

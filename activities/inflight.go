@@ -82,10 +82,21 @@ func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
 // Broadcast cancels what this process has in flight of a session and its descendants, and
 // sends the hold to other processes.
 func (f *InFlight) Broadcast(h agent.HoldRef) {
+	f.forgetHigher(h)
 	f.Cancel(h)
 	if f.Holds != nil {
 		h.By = "" // the parent's order says it, and nobody else can
 		f.Holds.Publish(h)
+	}
+}
+
+// forgetHigher forgets a hold of the same session with a higher number: the session itself has just given
+// this one, so the other is forged.
+func (f *InFlight) forgetHigher(h agent.HoldRef) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.remembered(h.Session).N >= h.N {
+		f.holds.Remove(h.Session)
 	}
 }
 

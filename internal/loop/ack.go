@@ -15,7 +15,7 @@ func (s *step) acknowledge() {
 	}
 	p := s.ackState(ProcessedVerb{ID: s.verbID, Digest: s.verbDigest, Effect: s.verbEffect})
 	s.Verbs.remember(p)
-	if u := s.Holds.Unanswered; u != nil && u.ID == s.verbID { // answerInterrupt answers it
+	if s.owesAnswer(s.verbID) { // answerInterrupt answers it
 		return
 	}
 	s.do(Acknowledge{Ack: s.ackOf(s.verb, p), For: s.answersFor})
@@ -53,6 +53,20 @@ func (s *step) answerInterrupt() {
 		now.For = "" // nobody waits for a late answer yet
 	}
 	s.do(now)
+}
+
+// owesAnswer reports whether a verb has no answer yet.
+func (s *step) owesAnswer(id string) bool {
+	return s.Holds.Unanswered != nil && id != "" && s.Holds.Unanswered.ID == id
+}
+
+// saidBefore returns the answer to a verb that was said under an id before. One that has no answer yet
+// counts even if so many have come since that it is forgotten.
+func (s *step) saidBefore(id string) (ProcessedVerb, bool) {
+	if s.owesAnswer(id) {
+		return s.Holds.Unanswered.ProcessedVerb, true
+	}
+	return s.Verbs.find(id)
 }
 
 // ackState completes the answer to a verb: how the run stands after this step.

@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +129,36 @@ func TestTwoInterruptsOfATreeAreAnswered(t *testing.T) {
 	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
 	require.Equal(t, []string{"", "i1", "i2"}, senders(*acks))
 	require.Equal(t, agent.StatusSuspended, (*acks)[2].Ack.Status)
+}
+
+// An id whose interrupt has no answer yet is known, however many verbs come meanwhile: all that say the
+// interrupt under it get its one answer, and another verb is refused.
+func TestTheIDOfAnUnansweredInterrupt(t *testing.T) {
+	p, acks := interruptedLead(t)
+	for n := 0; slices.ContainsFunc(p.state.Verbs.Processed, func(v ProcessedVerb) bool { return v.ID == "i1" }); n++ {
+		p.step(CommandReceived{Command: agent.InterruptCommand{}, ID: fmt.Sprintf("%s%06d", strings.Repeat("<", 58), n)})
+		require.NoError(t, p.wrong)
+	}
+	*acks = nil
+	p.step(interrupt("i1"))
+	require.NoError(t, p.wrong)
+	require.Empty(t, *acks)
+	p.step(CommandReceived{Command: agent.ResumeCommand{}, ID: "i1", PolicyChecked: true})
+	require.ErrorIs(t, p.wrong, agent.CodeInvalidInput)
+	p.step(p.held())
+	p.step(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
+	require.Equal(t, []string{"i1"}, senders(*acks))
+}
+
+// The answer that is amended is counted as it is.
+func TestTheSizeOfAnAmendedAnswer(t *testing.T) {
+	p, _ := interruptedLead(t)
+	p.step(CommandReceived{Command: agent.ResumeCommand{}, ID: "r1", PolicyChecked: true})
+	size := 0
+	for _, v := range p.state.Verbs.Processed {
+		size += v.jsonLen()
+	}
+	require.Equal(t, size, p.state.Verbs.Size)
 }
 
 // A run that only waits for its sub-agents has no call of its own to wait for.

@@ -48,6 +48,10 @@ const importAsksAgainSince = 2
 // run's own calls have ended. Before, it was at once.
 const suspendedAckSince = 2
 
+// oneMetHoldSince is the revision from which a run takes one hold that a call met, and no other until its parent
+// has answered. Before, a later one replaced it.
+const oneMetHoldSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

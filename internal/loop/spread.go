@@ -253,6 +253,11 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	if h == nil || !s.isNewHold(*h) || s.outcomeDecided() {
 		return
 	}
+	// One hold holds the run already, and the order for a later one comes. If the later one were remembered,
+	// two forged numbers together could be higher than the parent believes, and it could not take them back.
+	if h.Verb != agent.VerbCancel && s.Holds.Unconfirmed != nil && s.Revision >= oneMetHoldSince {
+		return
+	}
 	s.Holds.remember(*h)
 	s.resumed = agent.Resumed{Cause: agent.InitiatorParent}
 	switch {

@@ -70,10 +70,10 @@ func (v *Verbs) remember(p ProcessedVerb) {
 	v.forget()
 }
 
-// amend replaces the remembered answer to a verb, which takes no more room.
+// amend replaces the remembered answer to a verb. The new one takes no more room.
 func (v *Verbs) amend(p ProcessedVerb) {
 	if i := slices.IndexFunc(v.Processed, func(one ProcessedVerb) bool { return one.ID == p.ID }); i >= 0 {
-		v.Processed = slices.Clone(v.Processed)
+		v.Processed, v.Size = slices.Clone(v.Processed), v.Size+p.jsonLen()-v.Processed[i].jsonLen()
 		v.Processed[i] = p
 	}
 }
@@ -116,10 +116,12 @@ func (s *step) commandReceived(in CommandReceived) error {
 	if in.ID != "" {
 		sum = remembered.CommandDigest(in.Command)
 	}
-	p, known := s.Verbs.find(in.ID)
+	p, known := s.saidBefore(in.ID)
 	// Before every check: the first answer stays true, whatever the run has come to.
 	if known && p.Digest == sum {
-		s.do(Acknowledge{Ack: s.ack(p)})
+		if !s.owesAnswer(in.ID) { // else all that have said it get one answer, later
+			s.do(Acknowledge{Ack: s.ack(p)})
+		}
 		return nil
 	}
 	s.verb, s.verbID, s.verbDigest, s.verbEffect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted

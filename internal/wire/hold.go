@@ -6,13 +6,18 @@ import "github.com/fermata-agents/fermata/agent"
 const maxUnheard = 1_000_000
 
 // maxMet is half of the numbers that a hold may have in a parent's order. Whoever forges holds, one after
-// the other, comes no further, and no forged number makes a child refuse its parent's real orders.
-const maxMet = 1 << 29
+// the other, comes no further with large steps, and no forged number makes a child refuse its parent's real
+// orders. After it, a run may have missed maxUnheardLate holds only, so that real ones are still believed.
+const (
+	maxMet         = 1 << 29
+	maxUnheardLate = 1_000
+)
 
 // PlausibleHold reports whether a session can have this hold, if its last known hold has the
 // number known. A much higher number is forged. A run that believed it would take the session's
 // next real holds for old ones.
 func PlausibleHold(h agent.HoldRef, known int) bool {
 	// max: with a negative number, the difference could overflow and pass.
-	return h.N > 0 && h.N <= maxMet && h.N-max(0, known) <= maxUnheard
+	unheard := h.N - max(0, known)
+	return h.N > 0 && unheard <= maxUnheard && (h.N <= maxMet || unheard <= maxUnheardLate)
 }

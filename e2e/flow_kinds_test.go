@@ -295,7 +295,8 @@ func TestAStepForgesNoCode(t *testing.T) {
 			_, err = s.here(t, run.Session+"/asks-1").Stop(t.Context(), "limit_cost", nil)
 			require.NoError(t, err)
 		}
-		out := s.rest(t, run)
+		out, err := run.Result(t.Context()) // "stop" is suspended until its child says that it has ended
+		require.NoError(t, err)
 		require.NotNil(t, out.Error, "%s: %+v", name, out)
 		require.Equal(t, []agent.Code{agent.CodeStepFailed, causes[name]}, []agent.Code{out.Error.Code, out.Error.Cause}, "%s: %s", name, out.Error.Message)
 	}

@@ -202,6 +202,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 		th.away = true
 		lines, err := th.reads(t.Context(), nil)
 		require.ErrorIs(t, err, agent.CodeNoWorker)
+		require.ErrorContains(t, err, "start one")
 		require.Equal(t, th.wires(0)[:2], lines)
 		var seqs []int64
 		for e, err := range (&Run{client: th.client(), Session: "a", ID: "run-1"}).Follow(t.Context(), agent.Cursor(1)) {

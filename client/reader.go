@@ -150,6 +150,9 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		if err != nil || r.over || head.Run == info.GetFirstRunId() && head.Status.Ended() {
 			return err
 		}
+		if ReadMemo(info).Status == agent.StatusPending {
+			return nil // it was ended before it began, so no worker has anything of it
+		}
 	}
 	for more := true; more && !r.over; {
 		tail, err := r.tail(ctx, info, history)
@@ -189,8 +192,8 @@ func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 // ask sends one query.
 func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, from int64) (signals.OpenTail, error) {
 	tail, err := signals.Tail.Ask(ctx, r.client.temporal, r.session, info.GetExecution().GetRunId(), signals.TailArgs{Seq: from})
-	if ctx.Err() == nil && unanswered(err) {
-		err = agent.Errorf(agent.CodeNoWorker, "no worker answers for what the run has not stored yet: %w", err)
+	if ctx.Err() == nil && (unanswered(err) || errors.Is(err, agent.CodeNoWorker)) {
+		err = agent.Errorf(agent.CodeNoWorker, "no worker of the task queue %s answers for what the run has not stored yet; start one, or try again: %w", info.GetTaskQueue(), err)
 	}
 	return tail, err
 }

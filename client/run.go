@@ -235,11 +235,14 @@ func (r *Run) terminatedOutcome(ctx context.Context, execution string, status ag
 	}, nil
 }
 
-// ReadMemo returns what a listing knows about a run; the zero value if the run has no
-// memo of ours.
+// ReadMemo returns what a listing knows about a run. A run without a memo of ours is pending since
+// its start: the plain temporal CLI starts it so, until a worker takes it. For nil it is the zero value.
 func ReadMemo(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
 	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // another program's memo is ignored
+	}
+	if info != nil && m.Status == "" {
+		m.Status, m.Since = agent.StatusPending, info.GetStartTime().AsTime()
 	}
 	return m
 }

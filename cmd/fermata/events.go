@@ -66,8 +66,12 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 			return err
 		}
 		// A database may be slow; say so instead of looking like an empty session.
-		defer c.NoteWaiting()()
-		_, err := c.printEvents(runs.Events(ctx, session, &o))
+		done := c.NoteWaiting()
+		last, err := c.printEvents(runs.Events(ctx, session, &o))
+		done()
+		if err == nil && last == "" {
+			c.noteNoEvents(session, o.After)
+		}
 		return c.WithQueueHint(ctx, s, session, err)
 	}
 	// Live events are optional: without a connection for them, only recorded events are printed.
@@ -86,11 +90,24 @@ func (c *cli) storedEvents(ctx context.Context, session string, o fermata.Events
 		return err
 	}
 	// The store alone may miss the last events of a run that was live; the note says so.
-	if _, err = c.printEvents(fermata.StoredEvents(ctx, kept, session, o.After)); err != nil {
+	last, err := c.printEvents(fermata.StoredEvents(ctx, kept, session, o.After))
+	if err != nil {
 		return err
+	}
+	if last == "" {
+		c.noteNoEvents(session, o.After)
 	}
 	c.Note("no Temporal server runs: this is what the store has")
 	return nil
+}
+
+// noteNoEvents says that nothing was printed, and why.
+func (c *cli) noteNoEvents(session, after string) {
+	if after != "" {
+		c.Note("session %s has no events after %s", session, after)
+		return
+	}
+	c.Note("session %s has no events: no run of it has begun", session)
 }
 
 // followEvents prints events until Ctrl-C, and then how to continue.

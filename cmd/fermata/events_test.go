@@ -57,6 +57,9 @@ func TestEvents(t *testing.T) {
 		require.Contains(t, r.out, want)
 	}
 	require.Equal(t, last, strings.Count(r.out, "\n"))
+	r = b.run("events", "s-1", "--after", fmt.Sprint(last))
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, fmt.Sprintf("session s-1 has no events after %d\n", last))
 	for _, after := range []string{"nine", fmt.Sprint(last + 1)} {
 		r = b.run("events", "s-1", "--after", after)
 		require.Equal(t, 2, r.exit, r.err)

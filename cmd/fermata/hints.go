@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
@@ -49,6 +50,19 @@ func (r *runner) started(ctx context.Context) error {
 		r.Note("no worker polls the task queue %s yet: the run waits for %s", r.Queue(), r.workerLine())
 	}
 	return nil
+}
+
+// pollerPatience is how long a command that waits for a run leaves unsaid that there is no worker.
+const pollerPatience = 2 * time.Second
+
+// noteNoWorker says after a while that no worker polls the task queue, unless done is called before.
+func (c *cli) noteNoWorker(ctx context.Context, s *connect.Server) (done func()) {
+	t := time.AfterFunc(pollerPatience, func() {
+		if names, err := c.Pollers(ctx, s); err == nil && len(names) == 0 {
+			c.Note("no worker polls the task queue %s: this waits for %s", c.Queue(), c.workerLine())
+		}
+	})
+	return func() { t.Stop() }
 }
 
 // startedLine is the output of `run --detach --json`.

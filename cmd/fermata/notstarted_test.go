@@ -51,5 +51,8 @@ func TestARunThatNeverBeganIsEnded(t *testing.T) {
 			return r.exit == 4
 		}, patience, 1)
 		require.Equal(t, agent.StatusCancelled, lastLine[agent.Outcome](t, r.out).Status)
+		r = inProcess(t, append([]string{"events", verb, "--data", t.TempDir()}, at...)...)
+		require.Zero(t, r.exit, r.err)
+		require.Contains(t, r.err, "session "+verb+" has no events: no run of it has begun")
 	}
 }

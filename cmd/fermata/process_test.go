@@ -268,6 +268,10 @@ func TestNoWorker(t *testing.T) {
 	require.Equal(t, []any{sourceMemo, agent.StatusPending, "slow"}, []any{v.Source, v.Status, v.Agent})
 	require.Contains(t, r.err, "no worker answers")
 
+	r = b.run("wait", started.Session, "--timeout", "4s")
+	require.Equal(t, 7, r.exit, r.err)
+	require.Contains(t, r.err, "no worker polls the task queue fermata: this waits for fermata worker")
+
 	// A worker that stops is not taken for one that is there.
 	project(b)
 	w := b.start("worker", "--agents", "fermata.yaml")

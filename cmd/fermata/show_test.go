@@ -40,10 +40,14 @@ func TestLimitsAreShown(t *testing.T) {
 
 // A tree counts the agents below each run as limits.agents does.
 func TestAgentsOfATree(t *testing.T) {
-	left := &agent.Budget{Agents: new(2)}
-	require.Equal(t, "0", agentsText(agent.Node{}))
-	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Remaining: left}))
-	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")
+	left := func(n int) *agent.Budget { return &agent.Budget{Agents: new(n)} }
+	require.Equal(t, map[string]string{"s": "0"}, agentsBelow([]agent.Node{{Session: "s"}}))
+	require.Equal(t, map[string]string{"s": "1 of 3"}, agentsBelow([]agent.Node{{Session: "s", Used: agent.Tally{Agents: 2}, Remaining: left(2)}}))
+	require.Equal(t, map[string]string{"s": "1"}, agentsBelow([]agent.Node{{Session: "s", Used: agent.Tally{Agents: 2}}}), "of one that has ended")
+	require.Equal(t, map[string]string{"s": "3 of 10", "s/a-1": "1 of 5", "s/a-1/c-1": "0 of 2", "s/b-1": "0"}, agentsBelow([]agent.Node{
+		{Session: "s", Used: agent.Tally{Agents: 3}, Remaining: left(3)},
+		{Session: "s/a-1", Remaining: left(2)}, {Session: "s/a-1/c-1", Remaining: left(2)}, {Session: "s/b-1", Status: agent.StatusCompleted},
+	}), "a grant is left to those below, and what started below them is news to the root")
 }
 
 // A tree shows what became of the workspaces of sub-agents, if one had its own (HA-103).
@@ -68,7 +72,7 @@ func TestTheBudgetsOfATree(t *testing.T) {
 		{Session: "s-1/clerk-1", Agent: "clerk", Depth: 1, Status: agent.StatusSuspended, Granted: &agent.Budget{Tokens: new(int64(300)), Turns: new(7)}, Remaining: &agent.Budget{Tokens: new(int64(120)), Turns: new(2)}},
 	})
 	require.Regexp(t, `(?m)^SESSION +AGENT +STATUS +AGENTS +USED +GRANTED +LEFT +WAITS FOR$`, out.String())
-	require.Regexp(t, `(?m)^s-1 +lead +suspended +0 +- +- +700 tokens *$`, out.String(), "nobody grants to a root")
+	require.Regexp(t, `(?m)^s-1 +lead +suspended +1 +- +- +700 tokens *$`, out.String(), "nobody grants to a root")
 	require.Regexp(t, `(?m)^  /clerk-1 +clerk +suspended +0 +- +7 turns, 300 tokens +2 turns, 120 tokens *$`, out.String())
 }
 

@@ -74,6 +74,7 @@ func (c *cli) showTree(nodes []agent.Node) {
 		columns = append(columns, "WORKSPACE")
 	}
 	t := c.Table(columns...)
+	agents := agentsBelow(nodes)
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
@@ -81,7 +82,7 @@ func (c *cli) showTree(nodes []agent.Node) {
 			// rest.
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		cells := []any{untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n)}
+		cells := []any{untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agents[n.Session], render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n)}
 		if reports {
 			cells = append(cells, untrusted.Line(n.Progress, 120))
 		}
@@ -93,15 +94,32 @@ func (c *cli) showTree(nodes []agent.Node) {
 	t.Flush()
 }
 
-// agentsText returns how many agents were started below a node, and how many its limits
-// allow. A [agent.Tally] counts the run itself, and limits.agents only those below it.
-func agentsText(n agent.Node) string {
-	// The tally includes the run itself.
-	below := max(0, n.Used.Agents-1)
-	if n.Remaining == nil || n.Remaining.Agents == nil {
-		return fmt.Sprint(below)
+// agentsBelow returns, by session, how many agents were started below a node, and how many its limits
+// allow. What a node has granted to those below it is left there, and a node knows of an agent that started
+// far below it only later: so both are summed over the listing. A [agent.Tally] counts the run itself, and
+// limits.agents only those below it.
+func agentsBelow(nodes []agent.Node) map[string]string {
+	listed, left := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		unused := 0
+		if n.Remaining != nil && n.Remaining.Agents != nil {
+			unused = *n.Remaining.Agents
+		}
+		left[n.Session] += unused
+		for at := strings.LastIndexByte(n.Session, '/'); at > 0; at = strings.LastIndexByte(n.Session[:at], '/') {
+			listed[n.Session[:at]]++
+			left[n.Session[:at]] += unused
+		}
 	}
-	return fmt.Sprintf("%d of %d", below, below+*n.Remaining.Agents)
+	texts := map[string]string{}
+	for _, n := range nodes {
+		below := max(listed[n.Session], n.Used.Agents-1)
+		texts[n.Session] = fmt.Sprint(below)
+		if n.Remaining != nil && n.Remaining.Agents != nil {
+			texts[n.Session] = fmt.Sprintf("%d of %d", below, below+left[n.Session])
+		}
+	}
+	return texts
 }
 
 // nodeWaits returns what a node waits for, from a listing.

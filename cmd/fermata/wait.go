@@ -49,8 +49,10 @@ func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client,
 		waiting, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	done := c.noteNoWorker(waiting, s)
 	// The server keeps the wait open, so no worker is needed.
 	o, err := run.Wait(waiting)
+	done()
 	switch {
 	case err == nil:
 	case timeout > 0 && time.Since(startedAt) > timeout-early && ctx.Err() == nil:

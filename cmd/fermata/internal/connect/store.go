@@ -155,11 +155,11 @@ func (c *Connector) StorePlace() (string, error) {
 	return filepath.Join(data, "store"), err
 }
 
-// NoteWaiting tells people after a while that the command waits for the store, unless
-// done is called before.
+// NoteWaiting tells people after a while that the command waits for the store, or for a worker to say what a
+// live run has not stored yet, unless done is called before.
 func (c *Connector) NoteWaiting() (done func()) {
 	t := time.AfterFunc(StorePatience, func() {
-		c.Notify("waiting for the store in %s; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
+		c.Notify("waiting for the store in %s, or for a worker of the run; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
 	})
 	return func() { t.Stop() }
 }

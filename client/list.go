@@ -226,7 +226,7 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	memo := ReadMemo(info)
 	l := RunInfo{
 		Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Agent: agentOf(info),
-		Status: memo.Status, Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
+		Status: cmp.Or(memo.Status, agent.StatusPending), Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
 		Started: info.GetStartTime().AsTime(),
 	}
 	if info.GetCloseTime() != nil {

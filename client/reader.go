@@ -150,8 +150,8 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		if err != nil || r.over || head.Run == info.GetFirstRunId() && head.Status.Ended() {
 			return err
 		}
-		if ReadMemo(info).Status == agent.StatusPending {
-			return nil // it was ended before it began, so no worker has anything of it
+		if ReadMemo(info).Status == agent.StatusPending { // it was ended before it began: no worker has anything of it
+			return r.missesNothing(ctx, head, info)
 		}
 	}
 	for more := true; more && !r.over; {
@@ -172,6 +172,24 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		more = tail.More
 	}
 	return nil
+}
+
+// missesNothing returns an error if the run before this execution may have events that are not stored.
+func (r *reader) missesNothing(ctx context.Context, head store.Head, info *workflowpb.WorkflowExecutionInfo) error {
+	complete := head.Run == ""
+	for before, err := range r.client.executions(ctx, ours+" AND WorkflowId = "+signals.Quote(r.session)) {
+		if err != nil {
+			return err
+		}
+		if before.GetExecution().GetRunId() != info.GetExecution().GetRunId() {
+			complete = runOf(before) == head.Run
+			break
+		}
+	}
+	if complete && (head.Run == "" || head.Status.Ended()) {
+		return nil
+	}
+	return agent.Errorf(agent.CodeNoWorker, "the session's last run was ended before it began, and the run before it before it stored its end: the session's next run recovers what it can of it")
 }
 
 // tail returns the run's open events after the last one that was read. For a run that is

@@ -236,12 +236,14 @@ func (r *Run) terminatedOutcome(ctx context.Context, execution string, status ag
 }
 
 // ReadMemo returns what a listing knows about a run. A run without a memo of ours is pending since
-// its start: the plain temporal CLI starts it so, until a worker takes it. For nil it is the zero value.
+// its start: the plain temporal CLI starts it so, until a worker takes it. For nil, and for a memo that this
+// program can't decode, it is the zero value.
 func ReadMemo(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
-	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // another program's memo is ignored
-	}
-	if info != nil && m.Status == "" {
+	p, ok := info.GetMemo().GetFields()[agent.MemoKey]
+	switch {
+	case ok:
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // one that this program can't decode is ignored
+	case info != nil:
 		m.Status, m.Since = agent.StatusPending, info.GetStartTime().AsTime()
 	}
 	return m

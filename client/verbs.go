@@ -44,7 +44,8 @@ type InterruptOptions struct {
 // Interrupt holds the run and all runs below it at once. Model calls are cancelled, and
 // tools have a grace period to return a partial result. The answer says suspending or, if all
 // that the run itself had in flight has ended within its second, suspended; runs below it may
-// still work then. Errors are those of [Run.Pause],
+// still work then. If another verb overtakes it, the answer says how the run stands then, and its
+// Hold is nil. Errors are those of [Run.Pause],
 // and [agent.CodeInvalidInput] for a grace period that is out of range.
 func (r *Run) Interrupt(ctx context.Context, reason string, o *InterruptOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &InterruptOptions{})

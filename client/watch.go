@@ -34,7 +34,7 @@ func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 		return nil
 	}
 	return &workflowpb.WorkflowExecutionInfo{
-		Execution: w.read.GetExecution(), FirstRunId: w.read.GetFirstRunId(), Status: w.read.GetStatus(),
+		Execution: w.read.GetExecution(), FirstRunId: w.read.GetFirstRunId(), Status: w.read.GetStatus(), TaskQueue: w.read.GetTaskQueue(),
 		HistoryLength: max(w.history.grown(), w.read.GetHistoryLength()),
 	}
 }

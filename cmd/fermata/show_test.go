@@ -33,21 +33,18 @@ func TestLimitsAreShown(t *testing.T) {
 		Status: agent.StatusRunning, Tree: agent.Tally{Agents: 4, Turns: 4}, Remaining: &agent.Budget{Turns: new(2), Agents: new(0)},
 		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},
 	}})
-	require.Regexp(t, `(?m)^tree +3 agents below, 4 turns, 0 tokens, 0 USD used; 2 turns left$`, out.String())
+	require.Regexp(t, `(?m)^tree +3 agents below, 4 turns, 0 tokens, 0 USD used; 2 turns, 0 agents left$`, out.String())
 	require.Regexp(t, `(?m)^limit +1 of 3 turns, since it was renewed$`, out.String())
 	require.Regexp(t, `(?m)^limit +3 of 3 agents below$`, out.String())
 }
 
-// A tree counts the agents below each run as limits.agents does.
+// A tree counts the agents below each run.
 func TestAgentsOfATree(t *testing.T) {
-	left := func(n int) *agent.Budget { return &agent.Budget{Agents: new(n)} }
-	require.Equal(t, map[string]string{"s": "0"}, agentsBelow([]agent.Node{{Session: "s"}}))
-	require.Equal(t, map[string]string{"s": "1 of 3"}, agentsBelow([]agent.Node{{Session: "s", Used: agent.Tally{Agents: 2}, Remaining: left(2)}}))
-	require.Equal(t, map[string]string{"s": "1"}, agentsBelow([]agent.Node{{Session: "s", Used: agent.Tally{Agents: 2}}}), "of one that has ended")
-	require.Equal(t, map[string]string{"s": "3 of 10", "s/a-1": "1 of 5", "s/a-1/c-1": "0 of 2", "s/b-1": "0"}, agentsBelow([]agent.Node{
-		{Session: "s", Used: agent.Tally{Agents: 3}, Remaining: left(3)},
-		{Session: "s/a-1", Remaining: left(2)}, {Session: "s/a-1/c-1", Remaining: left(2)}, {Session: "s/b-1", Status: agent.StatusCompleted},
-	}), "a grant is left to those below, and what started below them is news to the root")
+	require.Equal(t, map[string]int{"s": 0}, agentsBelow([]agent.Node{{Session: "s"}}))
+	require.Equal(t, map[string]int{"s": 1}, agentsBelow([]agent.Node{{Session: "s", Used: agent.Tally{Agents: 2}}}), "of one that is not listed any more")
+	require.Equal(t, map[string]int{"s": 3, "s/a-1": 1, "s/a-1/c-1": 0, "s/b-1": 0}, agentsBelow([]agent.Node{
+		{Session: "s", Used: agent.Tally{Agents: 3}}, {Session: "s/a-1"}, {Session: "s/a-1/c-1"}, {Session: "s/b-1"},
+	}), "what has started further below is news to the root")
 }
 
 // A tree shows what became of the workspaces of sub-agents, if one had its own (HA-103).

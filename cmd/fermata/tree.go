@@ -94,32 +94,26 @@ func (c *cli) showTree(nodes []agent.Node) {
 	t.Flush()
 }
 
-// agentsBelow returns, by session, how many agents were started below a node, and how many its limits
-// allow. What a node has granted to those below it is left there, and a node knows of an agent that started
-// far below it only later: so both are summed over the listing. A [agent.Tally] counts the run itself, and
-// limits.agents only those below it.
-func agentsBelow(nodes []agent.Node) map[string]string {
-	listed, left := map[string]int{}, map[string]int{}
+// agentsBelow returns, by session, how many agents were started below a node. A node knows of an agent far
+// below it only later, so those of the listing count too; and Temporal may have forgotten those that a node
+// has counted.
+func agentsBelow(nodes []agent.Node) map[string]int {
+	below := map[string]int{}
 	for _, n := range nodes {
-		unused := 0
-		if n.Remaining != nil && n.Remaining.Agents != nil {
-			unused = *n.Remaining.Agents
-		}
-		left[n.Session] += unused
+		below[n.Session] = max(0, n.Used.Agents-1) // a [agent.Tally] counts the run itself
+	}
+	listed := map[string]int{}
+	for _, n := range nodes {
 		for at := strings.LastIndexByte(n.Session, '/'); at > 0; at = strings.LastIndexByte(n.Session[:at], '/') {
-			listed[n.Session[:at]]++
-			left[n.Session[:at]] += unused
+			if _, ok := below[n.Session[:at]]; ok {
+				listed[n.Session[:at]]++
+			}
 		}
 	}
-	texts := map[string]string{}
-	for _, n := range nodes {
-		below := max(listed[n.Session], n.Used.Agents-1)
-		texts[n.Session] = fmt.Sprint(below)
-		if n.Remaining != nil && n.Remaining.Agents != nil {
-			texts[n.Session] = fmt.Sprintf("%d of %d", below, below+left[n.Session])
-		}
+	for session, n := range listed {
+		below[session] = max(below[session], n)
 	}
-	return texts
+	return below
 }
 
 // nodeWaits returns what a node waits for, from a listing.

@@ -49,6 +49,7 @@ func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client,
 		waiting, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	c.FollowQueue(ctx, s, session) // or the note would be about workers of another one
 	done := c.noteNoWorker(waiting, s)
 	// The server keeps the wait open, so no worker is needed.
 	o, err := run.Wait(waiting)

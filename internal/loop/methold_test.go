@@ -56,3 +56,37 @@ func TestTwoForgedHoldsHoldNoSubAgentForGood(t *testing.T) {
 	require.NoError(t, child.wrong)
 	require.False(t, child.state.Holds.any())
 }
+
+// A hook before a resume meets a forged hold. The run asks its parent within a minute, also if it was
+// suspended for so long that it looks at its parent once a day.
+func TestAHoldThatIsMetInAnOldSuspensionIsAskedAbout(t *testing.T) {
+	child := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`,
+		`opened {"toolset":[{"name":"add"}],"hooks":{"before_resume":{"checks":[{"name":"post","tool":"post"}]}}}`)
+	hook, asked := "", false
+	child.watch = func(_ State, _ Moment, _ Input, done *step) {
+		for _, e := range done.effects {
+			switch e := e.(type) {
+			case CallTool:
+				hook = e.Call
+			case CheckParent:
+				asked = true
+			}
+		}
+	}
+	child.step(CommandReceived{Command: agent.InterruptCommand{Reason: "lunch"}, ID: "i1", PolicyChecked: true})
+	child.step(ModelReplied{AskSeq: child.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
+	child.step(Sealed{Head: "h", Seq: child.state.Log.SealingSeq})
+	require.Equal(t, agent.StatusSuspended, child.state.Status())
+	child.now = child.now.Add(10 * time.Hour)
+	child.step(TimerFired{})
+	child.step(ParentChecked{})
+	asked = false
+	child.step(CommandReceived{Command: agent.ResumeCommand{}, ID: "r1", PolicyChecked: true})
+	require.NotEmpty(t, hook)
+	child.step(ToolReturned{Result: agent.ToolResult{Call: hook, Tool: "post", Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: "s", N: 1_000_000, Verb: agent.VerbInterrupt}})
+	require.NoError(t, child.wrong)
+	child.step(Sealed{Head: "h", Seq: child.state.Log.SealingSeq})
+	child.now = child.now.Add(time.Minute)
+	child.step(TimerFired{})
+	require.True(t, asked)
+}

@@ -93,6 +93,9 @@ func (p *Parent) reportAgain() { p.LastReport = &LastReport{} }
 // scheduleCheck lets a run that becomes suspended check its parent after a minute.
 func (p *Parent) scheduleCheck() { p.CheckAt = time.Time{} }
 
+// checkWithinAMinute lets a run ask its parent about a hold that it met, however old its suspension is.
+func (p *Parent) checkWithinAMinute(at time.Time) { p.CheckAt = at.Add(parentCheckFirst) }
+
 func (p *Parent) startCheck() { p.Checking = true }
 
 // mustReportEnd makes the run report its end.

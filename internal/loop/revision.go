@@ -49,7 +49,8 @@ const importAsksAgainSince = 2
 const suspendedAckSince = 2
 
 // oneMetHoldSince is the revision from which a run takes one hold that a call met, and no other until its parent
-// has answered. Before, a later one replaced it.
+// has answered, which it asks within a minute. Before, a later one replaced it, and a run that was suspended for
+// long asked later; and no number above [wire.MaxMet] was believed.
 const oneMetHoldSince = 2
 
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have

@@ -224,7 +224,7 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 	if h.Session == s.Session {
 		known = max(known, s.Counters.Hold)
 	}
-	return wire.PlausibleHold(h, known)
+	return wire.PlausibleHold(h, known) && (h.N <= wire.MaxMet || s.Revision >= oneMetHoldSince)
 }
 
 // justified reports whether an activity was right to stop for a hold: the hold is new, or
@@ -274,6 +274,9 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 		grace := max(0, min(h.Grace, maxGrace)) // a broker's message may be forged
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, grace))
 		s.interruptInFlight(grace)
+		if s.Revision >= oneMetHoldSince {
+			s.Parent.checkWithinAMinute(s.At)
+		}
 	}
 }
 

@@ -5,11 +5,13 @@ import "github.com/fermata-agents/fermata/agent"
 // maxUnheard is how many holds of a session a run may have missed.
 const maxUnheard = 1_000_000
 
-// maxMet is half of the numbers that a hold may have in a parent's order. Whoever forges holds, one after
-// the other, comes no further with large steps, and no forged number makes a child refuse its parent's real
-// orders. After it, a run may have missed maxUnheardLate holds only, so that real ones are still believed.
+// MaxMet is half of the numbers that a hold may have in a parent's order. Whoever forges holds, one after
+// the other, comes no further with large steps. After it, a run may have missed maxUnheardLate holds only, so
+// that real ones are still believed, and after maxMetLate none is: only orders count then. So no forged number
+// makes a child refuse its parent's real orders.
 const (
-	maxMet         = 1 << 29
+	MaxMet         = 1 << 29
+	maxMetLate     = 3 << 28
 	maxUnheardLate = 1_000
 )
 
@@ -19,5 +21,5 @@ const (
 func PlausibleHold(h agent.HoldRef, known int) bool {
 	// max: with a negative number, the difference could overflow and pass.
 	unheard := h.N - max(0, known)
-	return h.N > 0 && unheard <= maxUnheard && (h.N <= maxMet || unheard <= maxUnheardLate)
+	return h.N > 0 && unheard <= maxUnheard && (h.N <= MaxMet || h.N <= maxMetLate && unheard <= maxUnheardLate)
 }

@@ -36,6 +36,9 @@ func Budget(r *agent.Budget) string {
 	if r != nil && r.WallClock != nil {
 		parts = append(parts, time.Duration(*r.WallClock).Round(time.Second).String())
 	}
+	if r != nil && r.Agents != nil {
+		parts = append(parts, Count(*r.Agents, "agent"))
+	}
 	if len(parts) == 0 {
 		return "-"
 	}

@@ -74,6 +74,10 @@ func (r *run) takeReady() {
 		r.stepLive(loop.Cancel{})
 	}
 	r.takeSignals()
+	if r.signalsAsked {
+		r.signalsAsked = false
+		r.stepLive(loop.SignalsTaken{})
+	}
 }
 
 // cancelled reports whether the workflow was cancelled and the machine has not been told.

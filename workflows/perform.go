@@ -56,6 +56,8 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.checkParent(ctx, e)
 	case loop.Acknowledge:
 		r.acknowledge(e)
+	case loop.TakeSignals:
+		r.signalsAsked = true
 	case loop.Publish:
 		r.publish(ctx)
 		if w := r.state.Suspensions.Open; w != nil && w.Published && r.state.Log.SealingSeq == 0 { // no activity reads the tail until the suspension ends

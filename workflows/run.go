@@ -224,9 +224,11 @@ type run struct {
 	nextTimer   *loop.SetTimer
 	cancelTimer workflow.CancelFunc
 	timerFired  bool
-	cancelCalls map[string]workflow.CancelFunc // of a flow's steps in flight
-	searches    int                            // for workers that have what an activity needs
-	localSeals  int                            // in flight
+	// signalsAsked means that the machine waits for the signals that are there.
+	signalsAsked bool
+	cancelCalls  map[string]workflow.CancelFunc // of a flow's steps in flight
+	searches     int                            // for workers that have what an activity needs
+	localSeals   int                            // in flight
 	// finalReport is the last report to the parent. The run waits for it: once closed it
 	// sends nothing.
 	finalReport workflow.Future
@@ -281,7 +283,8 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	return loop.Moment{
 		MatchBudget: r.matchBudget,
 		At:          workflow.Now(ctx).UTC(), Revision: r.revision, ContinueAsNewSuggested: info.GetContinueAsNewSuggested(),
-		Task: info.GetCurrentHistoryLength(), FirstTask: info.GetCurrentHistoryLength() == r.historyLengthAtStart,
+		SignalsWaiting: len(r.queue.signals) > 0,
+		Task:           info.GetCurrentHistoryLength(), FirstTask: info.GetCurrentHistoryLength() == r.historyLengthAtStart,
 		HistoryHalfFull: historyOver(info, nearEvents/2, nearBytes/2), NearHistoryLimit: historyOver(info, nearEvents, nearBytes),
 	}
 }

@@ -139,6 +139,8 @@ type (
 		For string
 		Err *agent.Error
 	}
+	// TakeSignals asks for the signals that wait, and then for [SignalsTaken].
+	TakeSignals struct{}
 	// Publish updates the run's status in listings: its memo and search attributes.
 	Publish struct{}
 	// ContinueAsNew ends this execution; the next one gets the state and begins with [Continued].
@@ -176,3 +178,4 @@ func (Acknowledge) effect()    {}
 func (Publish) effect()        {}
 func (ContinueAsNew) effect()  {}
 func (Complete) effect()       {}
+func (TakeSignals) effect()    {}

@@ -18,7 +18,7 @@ var beside = map[string][]string{
 // withoutArgs are the effects that the workflow itself performs.
 var withoutArgs = []string{
 	"CancelCall", "CancelInFlight", "SetTimer", "Broadcast", "AwaitInFlight", "MakeHandoff", "StartChild", "OrderChild", "ReportToParent", "GrantChild",
-	"ForwardCommand", "CheckChild", "CheckParent", "Acknowledge", "Publish", "ContinueAsNew", "Complete",
+	"ForwardCommand", "CheckChild", "CheckParent", "Acknowledge", "TakeSignals", "Publish", "ContinueAsNew", "Complete",
 }
 
 // The effect of an activity has its arguments in one struct, which is the activity's input too. A field

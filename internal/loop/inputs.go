@@ -32,6 +32,8 @@ type Moment struct {
 	// Temporal runs the task again from its start. The run then opens again, and would take its
 	// own first write for another run's. So no local activity in this task may store anything.
 	FirstTask bool
+	// SignalsWaiting means that signals came before this input and are not taken yet.
+	SignalsWaiting bool
 }
 
 // Input is something that happened. [Step] refuses one that comes too late with [agent.CodeStale].
@@ -228,6 +230,8 @@ type (
 	SealSlow struct{}
 	// TimerFired means that the time of the last [SetTimer] has come.
 	TimerFired struct{}
+	// SignalsTaken means that the signals that waited at [TakeSignals] are taken.
+	SignalsTaken struct{}
 	// Cancel is Temporal's cancellation of the workflow, for example by `temporal workflow cancel`.
 	Cancel struct{}
 	// Terminated ends a run whose workflow is gone: it was terminated, or timed out (Err). The
@@ -312,6 +316,7 @@ func (FlowFailed) input()      {}
 func (Sealed) input()          {}
 func (SealFailed) input()      {}
 func (TimerFired) input()      {}
+func (SignalsTaken) input()    {}
 func (Cancel) input()          {}
 func (Terminated) input()      {}
 func (Continued) input()       {}

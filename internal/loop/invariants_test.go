@@ -110,7 +110,7 @@ func checkFiles(t require.TestingT, before, after State) {
 func checkRest(t require.TestingT, done *step) {
 	require.Less(t, len(done.fired), 100, "rules undo each other: %q", done.fired)
 	again := newStep(done.State, done.Moment)
-	again.continuedAsNew = true
+	again.continuedAsNew, again.takesSignals = true, true
 	if r := again.firstRule(); r != nil {
 		require.Fail(t, "a rule still applies", r.name)
 	}

@@ -48,6 +48,10 @@ const importAsksAgainSince = 2
 // run's own calls have ended. Before, it was at once.
 const suspendedAckSince = 2
 
+// hearsFirstSince is the revision from which a run takes the signals that came before it began, and then begins
+// its first turn. Before, a hold or a stop among them met the turn.
+const hearsFirstSince = 2
+
 // oneMetHoldSince is the revision from which a run takes one hold that a call met, and no other until its parent
 // has answered, which it asks within a minute. Before, a later one replaced it, and a run that was suspended for
 // long asked later; and no number above [wire.MaxMet] was believed.

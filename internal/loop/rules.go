@@ -101,6 +101,12 @@ var rules = []rule{
 		"Temporal suggests it, or the run has been `suspended` for 10 minutes (once in a suspension); and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
 		(*step).newExecutionDue, (*step).beginNewExecution},
 
+	{"take the signals that wait before the first turn",
+		"working, the run has had no turn, and signals came before it began. A hold or a stop among them counts before the turn, and a message is in its first request",
+		func(s *step) bool { return s.Phase == RunActive && s.hearsFirst() && !s.takesSignals }, func(s *step) {
+			s.takesSignals = true
+			s.do(TakeSignals{})
+		}},
 	{"summarize when a daemon becomes idle",
 		"ready, a daemon with `compact` is idle, and no suspension is open yet",
 		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryOfAll) }},
@@ -247,7 +253,12 @@ func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase
 // mayBeginTurn reports whether the next turn may begin. It does not look at limits and the
 // store.
 func (s *step) mayBeginTurn() bool {
-	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy() && !s.Refreshing.pending()
+	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy() && !s.Refreshing.pending() && !s.hearsFirst()
+}
+
+// hearsFirst reports whether signals wait that count before the run's first turn.
+func (s *step) hearsFirst() bool {
+	return s.SignalsWaiting && s.ownTurns() == 0 && s.Revision >= hearsFirstSince
 }
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.

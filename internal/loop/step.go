@@ -73,6 +73,8 @@ type step struct {
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
 	continuedAsNew bool
+	// takesSignals means that this step has asked for the signals that wait.
+	takesSignals bool
 }
 
 // newStep begins a step that leaves s as it is.
@@ -121,6 +123,8 @@ func (s *step) receive(in Input) error {
 		return s.sealFailed(in.Err)
 	case TimerFired:
 		return s.timerFired()
+	case SignalsTaken:
+		return nil // the rules carry on
 	case Cancel:
 		return s.cancelled(agent.ReasonRequested, "", s.cancellerByTemporal())
 	case Terminated:

@@ -45,15 +45,16 @@ func TestStories(t *testing.T) {
 
 // player feeds a machine from lines.
 type player struct {
-	t     require.TestingT
-	state State
-	now   time.Time
-	full  bool
-	half  bool  // its history is half full
-	near  bool  // its history is nearly full
-	moved State // of a run that was suspended elsewhere
-	ended State // of the session's run before
-	wrong error // why the last input was refused; nil if it was taken
+	t       require.TestingT
+	state   State
+	now     time.Time
+	full    bool
+	half    bool  // its history is half full
+	near    bool  // its history is nearly full
+	waiting bool  // signals came before, and are not taken yet
+	moved   State // of a run that was suspended elsewhere
+	ended   State // of the session's run before
+	wrong   error // why the last input was refused; nil if it was taken
 	// estimates are those of the calls that were asked for, by call.
 	estimates map[string]agent.Charge
 	watch     func(before State, m Moment, in Input, done *step) // sees each step that is taken; it may be nil
@@ -89,6 +90,9 @@ func (p *player) line(line string) {
 	case "near-limit": // the history is nearly full
 		p.full, p.half, p.near = true, true, true
 		return
+	case "signals-wait": // they came before the inputs until "signals-taken"
+		p.waiting = true
+		return
 	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
 		p.moved = exported(p.t, p.state)
 		p.state = State{}
@@ -111,7 +115,7 @@ func (p *player) line(line string) {
 }
 
 func (p *player) step(in Input) {
-	before, m := p.state, Moment{At: p.now, Revision: Revision, ContinueAsNewSuggested: p.full, HistoryHalfFull: p.half, NearHistoryLimit: p.near}
+	before, m := p.state, Moment{At: p.now, Revision: Revision, ContinueAsNewSuggested: p.full, HistoryHalfFull: p.half, NearHistoryLimit: p.near, SignalsWaiting: p.waiting}
 	done, err := take(p.state, m, in)
 	if p.wrong = err; err != nil {
 		next, effects, _ := Step(p.state, m, in)
@@ -349,6 +353,9 @@ func (p *player) input(verb, rest string) Input {
 		return Looked{N: p.state.Watch.N, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "cancelled": // by Temporal itself
 		return Cancel{}
+	case "signals-taken":
+		p.waiting = false
+		return SignalsTaken{}
 	case "timer":
 		return TimerFired{}
 	case "handoff-made":

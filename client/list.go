@@ -198,6 +198,8 @@ func (f *ListOptions) status() string {
 		return "ExecutionStatus = 'Completed' AND " + agent.AttrStatus + " = 'stopped'"
 	case agent.StatusFailed:
 		return "ExecutionStatus IN ('Failed', 'TimedOut')"
+	case agent.StatusPending: // a run that the plain temporal CLI started has no attribute yet
+		return "ExecutionStatus = 'Running' AND (" + agent.AttrStatus + " = 'pending' OR " + agent.AttrStatus + " IS NULL)"
 	case agent.StatusCancelled:
 		return "ExecutionStatus IN ('Canceled', 'Terminated')"
 	}

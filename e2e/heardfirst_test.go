@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// What is said to a run before a worker takes it counts before its first turn: a hold holds it, a stop asks no
+// What was left as a signal before a worker took the run counts before its first turn: a hold holds it, a stop asks no
 // model, a message is in the first request, and what is refused hinders nothing.
 func TestSignalsBeforeAWorkerCountBeforeTheFirstTurn(t *testing.T) {
 	t.Parallel()

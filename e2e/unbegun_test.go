@@ -43,3 +43,19 @@ func TestARunThatNeverBeganHidesNoEvents(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeNoWorker)
 	require.ErrorContains(t, err, "the session's next run recovers")
 }
+
+// A run that the plain temporal CLI started has no attributes before a worker takes it. Listings show it as
+// pending, and find it as such.
+func TestAPlainStartIsListedAsPending(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	run, err := s.temporal.ExecuteWorkflow(t.Context(), sdkclient.StartWorkflowOptions{ID: "plain-" + s.queue, TaskQueue: s.queue}, signals.WorkflowType, agent.Start{V: 1, Agent: "tester"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		for r, err := range s.List(t.Context(), &client.ListOptions{Status: agent.StatusPending, TaskQueue: s.queue}) {
+			require.NoError(t, err)
+			return r.Session == run.GetID() && r.Status == agent.StatusPending && !r.Since.IsZero()
+		}
+		return false
+	}, patience, 20*time.Millisecond)
+}

@@ -73,6 +73,7 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 	}
 	state, moment := r.state, r.moment(ctx)
 	moment.MatchBudget = r.tryBudget
+	moment.SignalsWaiting = false // the verb is the last of what waits
 	// The handler steps the waiting signals first (takeReady), so they count here too.
 	for _, s := range r.queue.signals {
 		if !r.mayTake(s.name) {

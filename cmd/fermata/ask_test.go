@@ -178,7 +178,7 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 
 	r = s.run("tree", id)
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `(?m)^  /payer-1 +payer +suspended +0 of \d+ +1 turn, .* +49 turns +input_required, q-1 approval$`, r.out)
+	require.Regexp(t, `(?m)^  /payer-1 +payer +suspended +0 +1 turn, .* +49 turns, 4999 agents +input_required, q-1 approval$`, r.out)
 	r = s.run("tree", id, "--json")
 	require.Len(t, lastLine[struct{ Nodes []agent.Node }](t, r.out).Nodes, 2)
 	var errs bytes.Buffer

@@ -59,6 +59,9 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 	case c.JSON:
 		c.Line(page)
 		return nil
+	case page.Total == 0:
+		c.Note("session %s has no checkpoints", session)
+		return nil
 	case len(page.Items) == 0:
 		c.Note("no checkpoints on this page, %d in all", page.Total)
 		return nil

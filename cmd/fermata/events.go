@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
@@ -125,8 +127,8 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 		}
 	}()
 	last, err := c.printEvents(runs.Events(following, session, &o))
-	// Without a new event, continue where this command started.
-	if last == "" {
+	// Without a new event, continue where this command started, if that is a cursor of this session.
+	if last == "" && !errors.Is(err, agent.CodeInvalidInput) {
 		last = o.After
 	}
 	if last != "" {

@@ -23,12 +23,11 @@ func (c *cli) treeCommand() *cobra.Command {
 		Short: "Show a run and the runs of its sub-agents",
 		Long: `Tree lists the last run of a session and the runs of its sub-agents, at every depth. It
 needs no worker: each row is what its run last wrote to Temporal's visibility, when it
-was suspended or ended. While agents work, the numbers are late. fermata show asks one
-run for exact numbers.
+was suspended or ended. The numbers are as of then. fermata show asks one run for exact
+numbers.
 
-AGENTS is the number of agents started below a run, of how many its limits allow. USED
-is what the run and its sub-agents have used. GRANTED is what its parent lets it use.
-LEFT is what it may still use. An ended agent has returned what was left. PROGRESS is
+AGENTS is the number of agents started below a run. USED is what the run and its
+sub-agents have used. GRANTED is what its parent lets it use. LEFT is what it may still use. An ended agent has returned what was left. PROGRESS is
 there if an agent has reported its progress. WORKSPACE is there if an agent with a workspace
 of its own has ended, and says what became of that; fermata show says how to get what was
 kept after a conflict.`,

@@ -46,7 +46,10 @@ func Runs(events []agent.Event) (runs []agent.RunRecord) {
 // said is empty.
 func Run(events []agent.Event, said string) (agent.RunRecord, error) {
 	runs := Runs(events)
-	if said == "" && len(runs) > 0 {
+	if len(runs) == 0 {
+		return agent.RunRecord{}, agent.Errorf(agent.CodeNotFound, "no run of the session has begun, so its log is empty; start a new run of it").WithPath("run")
+	}
+	if said == "" {
 		return runs[len(runs)-1], nil
 	}
 	for _, r := range runs {

@@ -102,7 +102,7 @@ var rules = []rule{
 		(*step).newExecutionDue, (*step).beginNewExecution},
 
 	{"take the signals that wait before the first turn",
-		"working, the run has had no turn, and signals came before it began. A hold or a stop among them counts before the turn, and a message is in its first request",
+		"active, the run has had no turn and no rest, and signals wait. A hold or a stop among them counts before the turn, and a message is in its first request",
 		func(s *step) bool { return s.Phase == RunActive && s.hearsFirst() && !s.takesSignals }, func(s *step) {
 			s.takesSignals = true
 			s.do(TakeSignals{})
@@ -256,9 +256,10 @@ func (s *step) mayBeginTurn() bool {
 	return (s.ready() && s.Checks.Proposal == nil || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution() && !s.SuspensionHooks.busy() && !s.Refreshing.pending() && !s.hearsFirst()
 }
 
-// hearsFirst reports whether signals wait that count before the run's first turn.
+// hearsFirst reports whether signals wait that count before the run's first turn. A run that has rested took
+// what came before it began; an idle daemon takes its next messages one after the other.
 func (s *step) hearsFirst() bool {
-	return s.SignalsWaiting && s.ownTurns() == 0 && s.Revision >= hearsFirstSince
+	return s.SignalsWaiting && s.ownTurns() == 0 && s.Suspensions.SuspendedFor == 0 && s.Revision >= hearsFirstSince
 }
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.

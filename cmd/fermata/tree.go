@@ -27,9 +27,10 @@ was suspended or ended. The numbers are as of then. fermata show asks one run fo
 numbers.
 
 AGENTS is the number of agents started below a run. USED is what the run and its
-sub-agents have used. GRANTED is what its parent lets it use. LEFT is what it may still use. An ended agent has returned what was left. PROGRESS is
-there if an agent has reported its progress. WORKSPACE is there if an agent with a workspace
-of its own has ended, and says what became of that; fermata show says how to get what was
+sub-agents have used. GRANTED is what its parent lets it use. LEFT is what it may still
+use. An ended agent has returned what was left. PROGRESS is there if an agent has
+reported its progress. WORKSPACE is there if an agent with a workspace of its own has
+ended, and says what became of that; fermata show says how to get what was
 kept after a conflict.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -337,6 +338,11 @@ func TestADeletedSessionThatBeginsAgainIsNotCancelled(t *testing.T) {
 		require.NoError(t, err)
 		s.rest(t, run)
 		_, err = s.Delete(t.Context(), id)
-		require.NoError(t, err)
+		for errors.Is(err, agent.CodeTimeout) { // a busy cluster may not answer one of its many questions in time
+			_, err = s.Delete(t.Context(), id)
+		}
+		if !errors.Is(err, agent.CodeNotFound) { // the last question was whether anything is left
+			require.NoError(t, err)
+		}
 	}
 }

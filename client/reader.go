@@ -174,19 +174,20 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 	return nil
 }
 
-// missesNothing returns an error if the run before this execution may have events that are not stored.
+// missesNothing returns an error if the last run that began, before this execution, may have events that are
+// not stored.
 func (r *reader) missesNothing(ctx context.Context, head store.Head, info *workflowpb.WorkflowExecutionInfo) error {
-	complete := head.Run == ""
+	complete := head.Run == "" || head.Status.Ended()
 	for before, err := range r.client.executions(ctx, ours+" AND WorkflowId = "+signals.Quote(r.session)) {
 		if err != nil {
 			return err
 		}
-		if before.GetExecution().GetRunId() != info.GetExecution().GetRunId() {
-			complete = runOf(before) == head.Run
+		if before.GetExecution().GetRunId() != info.GetExecution().GetRunId() && ReadMemo(before).Status != agent.StatusPending {
+			complete = complete && runOf(before) == head.Run
 			break
 		}
 	}
-	if complete && (head.Run == "" || head.Status.Ended()) {
+	if complete {
 		return nil
 	}
 	return agent.Errorf(agent.CodeNoWorker, "the session's last run was ended before it began, and the run before it before it stored its end: the session's next run recovers what it can of it")

@@ -17,15 +17,15 @@ import (
 func TestSignalsBeforeAWorkerCountBeforeTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		say    map[string]any
+		say    agent.Command
 		status agent.Status
 		asked  int
 	}{
-		"pause":     {map[string]any{"pause": agent.PauseCommand{Reason: "not yet"}}, agent.StatusSuspended, 0},
-		"interrupt": {map[string]any{"interrupt": agent.InterruptCommand{Reason: "not yet"}}, agent.StatusSuspended, 0},
-		"stop":      {map[string]any{"stop": agent.StopCommand{Reason: "enough"}}, agent.StatusStopped, 0},
-		"message":   {map[string]any{"send": agent.SendCommand{Text: "be quick"}}, agent.StatusCompleted, 2},
-		"refused":   {map[string]any{"resume": agent.ResumeCommand{Suspension: "s-9"}}, agent.StatusCompleted, 2},
+		"pause":     {agent.PauseCommand{Reason: "not yet"}, agent.StatusSuspended, 0},
+		"interrupt": {agent.InterruptCommand{Reason: "not yet"}, agent.StatusSuspended, 0},
+		"stop":      {agent.StopCommand{Reason: "enough"}, agent.StatusStopped, 0},
+		"message":   {agent.SendCommand{Text: "be quick"}, agent.StatusCompleted, 2},
+		"refused":   {agent.ResumeCommand{Suspension: "s-9"}, agent.StatusCompleted, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,9 +33,7 @@ func TestSignalsBeforeAWorkerCountBeforeTheFirstTurn(t *testing.T) {
 			t.Cleanup(func() { s.replay(t) })
 			run, err := s.Start(t.Context(), "tester", "go", nil)
 			require.NoError(t, err)
-			for verb, command := range c.say {
-				require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", verb, command))
-			}
+			require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(c.say.Verb()), c.say))
 			script := testsuite.NewScript(testsuite.Reply{Calls: call("pay", nil)}, testsuite.Reply{Text: "done"})
 			paid := 0
 			s.work(t, agent.Definition{}, script, tool.New("pay", "Pays.", func(context.Context, *tool.Call, struct{}) (string, error) {

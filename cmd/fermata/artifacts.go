@@ -70,7 +70,7 @@ func (c *cli) artifacts(ctx context.Context, o artifactsOrder, one, versioned bo
 	case !one && (o.output != "" || o.force || versioned):
 		return agent.Errorf(agent.CodeInvalidInput, "-o, --version and --force are for one artifact: name it after the session")
 	case !one:
-		return c.WithLog(ctx, o.session, func(runs *fermata.Client) error { return c.listArtifacts(ctx, runs, o.session) })
+		return c.ReadLog(ctx, o.session, func(runs *fermata.Client) error { return c.listArtifacts(ctx, runs, o.session) })
 	case versioned && o.version < 1:
 		return agent.Errorf(agent.CodeInvalidInput, "--version counts from 1; leave it out for the current version")
 	case o.output == "":
@@ -84,7 +84,7 @@ func (c *cli) artifacts(ctx context.Context, o artifactsOrder, one, versioned bo
 	if err := mayWrite(o.output, o.force); err != nil {
 		return err
 	}
-	return c.WithLog(ctx, o.session, func(runs *fermata.Client) error {
+	return c.ReadLog(ctx, o.session, func(runs *fermata.Client) error {
 		found, err := findArtifact(ctx, runs, o)
 		if err != nil {
 			return err
@@ -98,16 +98,18 @@ func (c *cli) artifacts(ctx context.Context, o artifactsOrder, one, versioned bo
 }
 
 func (c *cli) listArtifacts(ctx context.Context, runs *fermata.Client, session string) error {
-	t, some := c.Table(), false
+	all, err := everyOf(runs.Artifacts(ctx, session))
+	if err != nil {
+		return err
+	}
+	t := c.Table()
 	defer t.Flush()
-	for a, err := range runs.Artifacts(ctx, session) {
+	for i, a := range all {
 		switch {
-		case err != nil:
-			return err
 		case c.JSON:
 			c.Line(artifactLine{V: agent.Version, SessionArtifact: a})
 		default:
-			if !some {
+			if i == 0 {
 				t.Row("NAME", "VERSION", "TURN", "CALL", "AGENT", "DIGEST", "BYTES", "TYPE")
 			}
 			version := fmt.Sprint(a.Version)
@@ -116,9 +118,8 @@ func (c *cli) listArtifacts(ctx context.Context, runs *fermata.Client, session s
 			}
 			t.Row(untrusted.Name(a.Name), version, a.Turn, untrusted.Name(a.Call), untrusted.Name(a.Agent), shortDigest(a.Digest), a.Size, untrusted.Name(a.MediaType))
 		}
-		some = true
 	}
-	if !some {
+	if len(all) == 0 {
 		c.Note("session %s has no artifacts", session)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (c *cli) files(ctx context.Context, o filesOrder, one bool) error {
 	case !one && (o.output != "" || o.force):
 		return agent.Errorf(agent.CodeInvalidInput, "-o and --force are for one file: name it, or its digest, after the session")
 	case !one:
-		return c.WithLog(ctx, o.session, func(runs *fermata.Client) error { return c.listFiles(ctx, runs, o.session) })
+		return c.ReadLog(ctx, o.session, func(runs *fermata.Client) error { return c.listFiles(ctx, runs, o.session) })
 	case o.output == "":
 		return agent.Errorf(agent.CodeInvalidInput, "name the file to write with -o; -o - writes to standard output")
 	case o.output == "-" && c.JSON:
@@ -85,7 +86,7 @@ func (c *cli) files(ctx context.Context, o filesOrder, one bool) error {
 	if err := mayWrite(o.output, o.force); err != nil {
 		return err
 	}
-	return c.WithLog(ctx, o.session, func(runs *fermata.Client) error {
+	return c.ReadLog(ctx, o.session, func(runs *fermata.Client) error {
 		found, err := findFile(ctx, runs, o.session, o.file)
 		if err != nil {
 			return err
@@ -99,26 +100,38 @@ func (c *cli) files(ctx context.Context, o filesOrder, one bool) error {
 }
 
 func (c *cli) listFiles(ctx context.Context, runs *fermata.Client, session string) error {
-	t, some := c.Table(), false
+	all, err := everyOf(runs.Files(ctx, session))
+	if err != nil {
+		return err
+	}
+	t := c.Table()
 	defer t.Flush()
-	for f, err := range runs.Files(ctx, session) {
+	for i, f := range all {
 		switch {
-		case err != nil:
-			return err
 		case c.JSON:
 			c.Line(fileLine{V: agent.Version, SessionFile: f})
 		default:
-			if !some {
+			if i == 0 {
 				t.Row("EVENT", "TURN", "FROM", "DIGEST", "BYTES", "TYPE", "NAME")
 			}
 			t.Row(f.Seq, f.Turn, f.Role, shortDigest(f.Digest), f.Size, untrusted.Name(f.MediaType), cmp.Or(untrusted.Name(f.Name), "-"))
 		}
-		some = true
 	}
-	if !some {
+	if len(all) == 0 {
 		c.Note("no message of session %s shows a file", session)
 	}
 	return nil
+}
+
+// everyOf returns all that a sequence yields, unless it fails.
+func everyOf[T any](each iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range each {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // shortDigest returns the beginning of a digest for people. A log may have a digest that is too short.

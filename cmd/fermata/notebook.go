@@ -37,7 +37,7 @@ type notebookLine struct {
 }
 
 func (c *cli) notebook(ctx context.Context, session string) error {
-	return c.WithLog(ctx, session, func(runs *fermata.Client) error {
+	return c.ReadLog(ctx, session, func(runs *fermata.Client) error {
 		n, err := runs.Notebook(ctx, session)
 		switch {
 		case err != nil:

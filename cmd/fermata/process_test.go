@@ -328,7 +328,7 @@ func TestTheStoreIsShownWithoutAWorker(t *testing.T) {
 
 	for _, end := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} { // a killed worker seems to poll for a while
 		w.end(end)
-		for command, shows := range map[string]string{"transcript": whole, "runs": "asker", "checkpoints": points} {
+		for command, shows := range map[string]string{"transcript": whole, "runs": "asker", "checkpoints": points, "files": "", "artifacts": "", "notebook": ""} {
 			r := b.run(command, "s-1")
 			require.Zero(t, r.exit, r.out+r.err)
 			require.Contains(t, r.out, shows)
@@ -338,6 +338,15 @@ func TestTheStoreIsShownWithoutAWorker(t *testing.T) {
 			w = b.start("worker", "--agents", "fermata.yaml", "--task-queue", "tills")
 			w.until("ready")
 		}
+	}
+
+	// Of a run that no worker has taken, the store has nothing.
+	r = b.run("run", "asker", "Call the till.", "--session", "s-2", "--task-queue", "later", "--detach")
+	require.Zero(t, r.exit, r.err)
+	for _, command := range []string{"transcript", "runs", "checkpoints", "files", "artifacts", "notebook", "show --todo", "show --draw"} {
+		r := b.run(append(strings.Fields(command), "s-2")...)
+		require.Equal(t, 5, r.exit, r.out+r.err)
+		require.Contains(t, r.err, "session s-2 has nothing yet: no worker polls the task queue later; start one with fermata worker", command)
 	}
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }

@@ -62,12 +62,12 @@ after the last turn.`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if draw {
-				return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+				return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 					return c.draw(cmd.Context(), runs, args[0])
 				})
 			}
 			if steps {
-				return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+				return c.ReadLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 					return c.showTodo(cmd.Context(), runs, args[0])
 				})
 			}

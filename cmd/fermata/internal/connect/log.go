@@ -18,8 +18,9 @@ func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermat
 }
 
 // ReadLog is [Connector.WithLog] for a command that shows what there is. If no worker answers for
-// what a run has not stored yet, it shows what the store has, and says so. do may be called twice,
-// and prints nothing before it has read everything.
+// what a run has not stored yet, it shows what the store has, and says so; of a session of which no
+// worker has begun anything, [agent.CodeNoWorker]. do may be called twice, and prints nothing before it
+// has read everything.
 func (c *Connector) ReadLog(ctx context.Context, session string, do func(*fermata.Client) error) error {
 	return c.withLog(ctx, session, true, do)
 }
@@ -48,12 +49,15 @@ func (c *Connector) withLog(ctx context.Context, session string, shows bool, do 
 	}
 	// Asked first: a query would wait for a worker until its time is over.
 	unanswered := open != nil && s.unpolled(ctx, open.queue)
+	if unanswered && open.head == nil {
+		return agent.Errorf(agent.CodeNoWorker, "session %s has nothing yet: no worker polls the task queue %s; start one with %s", session, open.queue, c.CommandLine("worker --agents FILE"))
+	}
 	if !unanswered {
 		err = do(runs)
-		unanswered = open != nil && ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout))
+		unanswered = open != nil && open.head != nil && ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout))
 	}
 	if unanswered {
-		c.noteStoreOnly("no worker answers at the task queue "+open.queue, open.head)
+		c.noteStoreOnly("no worker answers at the task queue "+open.queue, *open.head)
 		return do(fermata.New(nil, &fermata.Options{Store: transcripts}))
 	}
 	return c.WithQueueHint(ctx, s, session, err)
@@ -81,25 +85,29 @@ func (c *Connector) withoutServer(ctx context.Context, session string, do func(*
 // openRun is a run that may have more than the store has of it.
 type openRun struct {
 	queue string
-	head  store.Head
+	head  *store.Head // nil if the store has nothing of the session
 }
 
-// openRun returns the session's last run; nil if the store has all of it or nothing, or is not the
-// store of that run's task queue. What is not known in a moment is nil too.
+// openRun returns the session's last run; nil if the store has all of it, or is not the store of that
+// run's task queue, or the run ended before it began. What is not known in a moment is nil too.
 func (s *Server) openRun(ctx context.Context, session string, transcripts store.Store) *openRun {
 	d, err := s.DescribeWorkflowExecution(ctx, session, "")
 	if err != nil {
 		return nil
 	}
 	info := d.GetWorkflowExecutionInfo()
-	head, err := store.NewLog(transcripts).Head(ctx, session)
-	if err != nil || durable.Closed(info) && head.Status.Ended() && head.Run == info.GetFirstRunId() {
+	open := &openRun{queue: info.GetTaskQueue()}
+	switch head, err := store.NewLog(transcripts).Head(ctx, session); {
+	case errors.Is(err, agent.CodeNotFound) && !durable.Closed(info):
+	case err != nil || durable.Closed(info) && head.Status.Ended() && head.Run == info.GetFirstRunId():
+		return nil
+	default:
+		open.head = &head
+	}
+	if err := s.checkStore(ctx, open.queue, transcripts); err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return nil
 	}
-	if err := s.checkStore(ctx, info.GetTaskQueue(), transcripts); err != nil && !errors.Is(err, agent.CodeNotFound) {
-		return nil
-	}
-	return &openRun{info.GetTaskQueue(), head}
+	return open
 }
 
 // unpolled reports whether no worker polls a task queue.

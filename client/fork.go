@@ -110,8 +110,8 @@ func (a *PreparedRun) Agent() string { return a.start.Agent }
 //
 // Errors are those of [Client.Transcript], and [agent.CodeNotFound] if the session does
 // not have the checkpoint, for example because it is another session's. A live session
-// can only be forked into a new one, else the error is [agent.CodeBusy]. If the new
-// session exists already, it is [agent.CodeInvalidInput].
+// can only be forked into a new one, else the error is [agent.CodeBusy]; so can a sub-agent's, else
+// it is [agent.CodeInvalidInput]. If the new session exists already, it is that, too.
 func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
@@ -134,10 +134,20 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 		if target, err = c.newSession(ctx, o.Session); err != nil {
 			return nil, err
 		}
+	} else if err := ownStarts(session); err != nil {
+		return nil, err
 	} else if err := c.checkNoOpenRun(ctx, session); err != nil {
 		return nil, err
 	}
 	return c.prepareRun(view, point, replaced, target, from, *o)
+}
+
+// ownStarts returns an error if a session is a sub-agent's: only the agent that delegates starts runs in it.
+func ownStarts(session string) error {
+	if strings.Contains(session, "/") {
+		return agent.Errorf(agent.CodeInvalidInput, "session %s is a sub-agent's, and only the agent that delegates to it starts runs there; fork it into a new session", session).WithPath("session")
+	}
+	return nil
 }
 
 // keptView returns a session's log. The log of a stateless run is no session's.
@@ -205,13 +215,17 @@ func (c *Client) checkNoOpenRun(ctx context.Context, session string) error {
 }
 
 // Retry prepares a run that replaces a session's last run, which has failed. It begins
-// where the failed run stood. If the run has not failed, the error is [agent.CodeStale].
+// where the failed run stood. If the run has not failed, the error is [agent.CodeStale]. A sub-agent's
+// run is its parent's to retry: [agent.CodeInvalidInput].
 func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
 	}
 	if o.NewSession || o.Session != "" {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "a retry stays in its session; fork to begin another").WithPath("session")
+	}
+	if err := ownStarts(session); err != nil {
+		return nil, err
 	}
 	view, err := c.keptView(ctx, session)
 	if err != nil {

@@ -222,7 +222,10 @@ func unsaid(session string, command agent.Command, err error) error {
 		return nil
 	case errors.As(err, &missing) && closing(missing.Message):
 		next := "send begins the next one"
-		if command.Verb() == agent.VerbEmit {
+		switch {
+		case strings.Contains(session, "/"): // only the parent begins a sub-agent's next run
+			next = "go on with the agent that delegated to it, or fork this session into a new one"
+		case command.Verb() == agent.VerbEmit:
 			next = "start the next one and emit again, with the same id: a daemon takes it then"
 		}
 		e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s is at an end; %s", command.Verb(), session, next)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,4 +95,29 @@ func TestRetryAfterTheHeadWasRestored(t *testing.T) {
 	r := s.run("retry", run.Session)
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "Well.\ncompleted")
+}
+
+// Only the agent that delegates starts runs of a sub-agent. Who goes on with its conversation learns how.
+func TestASubAgentsSessionIsForkedIntoANewOne(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "as_root: true\nagents:\n  lead: {model: \"script:lead.yaml\", agents: [{agent: clerk}]}\n  clerk: {model: \"script:clerk.yaml\"}\n")
+	b.write("lead.yaml", "replies: [{calls: [{tool: subagent__clerk, arguments: {task: Look.}}]}, {text: Done.}]\n")
+	b.write("clerk.yaml", "replies: [{text: Looked.}, {text: Looked again.}]\n")
+	r := b.run("run", "lead", "Look.", "--session", "s-1")
+	require.Zero(t, r.exit, r.out+r.err)
+	dev := b.start("dev", "--agents", "fermata.yaml")
+	dev.until("ready")
+	r = b.run("send", "s-1/clerk-1", "Once more.")
+	require.Equal(t, 6, r.exit, r.out+r.err)
+	require.Contains(t, r.err, "the run of session s-1/clerk-1 is at an end; go on with the agent that delegated to it, or fork this session into a new one")
+	for _, command := range [][]string{{"retry", "s-1/clerk-1", "--yes"}, {"fork", "s-1/clerk-1", "--message", "Once more.", "--yes"}} {
+		r = b.run(command...)
+		require.Equal(t, 2, r.exit, r.out+r.err)
+		require.Contains(t, r.err, "session s-1/clerk-1 is a sub-agent's, and only the agent that delegates to it starts runs there; fork it into a new session")
+	}
+	r = b.run("fork", "s-1/clerk-1", "--new", "--as", "s-2", "--message", "Once more.", "--yes")
+	require.Zero(t, r.exit, r.out+r.err)
+	require.Contains(t, r.out, "Looked again.")
+	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }

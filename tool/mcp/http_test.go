@@ -143,12 +143,12 @@ func TestHTTPTimeLimits(t *testing.T) {
 	_, err := r.List(t.Context())
 	require.EqualError(t, err, "the MCP server tickets did not answer within 300ms ("+silent.URL+")")
 
-	r = reach(t, serveHTTP(t, httpHandler(usual(), nil)).URL, mcp.Options{CallTimeout: 300 * time.Millisecond})
+	r = reach(t, serveHTTP(t, httpHandler(usual(), nil)).URL, mcp.Options{CallTimeout: 2 * time.Second})
 	_, err = r.List(t.Context())
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "hang")
 	_, err = r.call(t.Context(), "hang", file)
-	require.EqualError(t, err, "the MCP server tickets did not answer within 300ms; the call was cancelled, and may or may not have had its effect")
+	require.EqualError(t, err, "the MCP server tickets did not answer within 2s; the call was cancelled, and may or may not have had its effect")
 	require.Eventually(t, func() bool { return exists(file + ".cancelled") }, soon, 5*time.Millisecond)
 }
 

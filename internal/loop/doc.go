@@ -33,8 +33,9 @@
 // and the races.
 //
 // Then read state.go, step.go, phase.go, inputs.go and rules.go; turn.go, reply.go,
-// replycalls.go, startcalls.go and calls.go; messages.go, log.go and suspensions.go. Holds and
-// ends come next: holds.go, spread.go, stop.go and end.go.
+// replycalls.go, startcalls.go and calls.go; messages.go, log.go and suspensions.go. What people
+// say comes next: verbs.go, requests.go, decide.go and late.go; then holds and ends: holds.go,
+// spread.go, stop.go, end.go and clock.go.
 //
 // Skip space.go, jsonlen.go, weight.go, briefing.go and consistency.go at first: they bound sizes
 // and check imports. Read budgetview.go last.

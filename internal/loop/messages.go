@@ -127,6 +127,11 @@ func (m Messages) steers() bool {
 	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return p.Mode != agent.SendQueue })
 }
 
+// interrupts reports whether a message waits that interrupted what was in flight.
+func (m Messages) interrupts() bool {
+	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return p.Mode == agent.SendInterrupt })
+}
+
 // steerAll makes queued messages due at the next turn: the daemon was done.
 func (m *Messages) steerAll() {
 	m.Pending = slices.Clone(m.Pending)

@@ -325,14 +325,15 @@ func (s *step) takeSummary(text string, files []agent.Part, c *agent.Compaction,
 }
 
 // compactionReplied continues the turn whose conversation was too long. The turn ends if
-// the summary was cancelled, under a hold or a stop, if a limit is used up, or if the history is
-// nearly full. A whole summary is kept all the same: it is paid, and the next call needs it.
+// the summary was cancelled, under a hold or a stop, if a message interrupted it, if a limit is used up,
+// or if the history is nearly full. A whole summary is kept all the same: it is paid, and the next call needs it.
 func (s *step) compactionReplied(text string, files []agent.Part, c *agent.Compaction, cancelled bool) {
 	if c != nil && !cancelled {
 		s.compacted(text, files, c)
 	}
+	interrupted := s.Messages.interrupts() && s.Revision >= interruptedCompactionSince
 	// The summary has used tokens too. The rule for limits applies only between turns.
-	if cancelled || s.End.Stopping != nil || s.Holds.any() || s.exhaustedLimit() != nil || s.historyForbidsCalls() {
+	if cancelled || interrupted || s.End.Stopping != nil || s.Holds.any() || s.exhaustedLimit() != nil || s.historyForbidsCalls() {
 		s.recordTurnEnd()
 		return
 	}

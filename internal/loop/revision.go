@@ -57,6 +57,10 @@ const hearsFirstSince = 2
 // long asked later; and no number above [wire.MaxMet] was believed.
 const oneMetHoldSince = 2
 
+// interruptedCompactionSince is the revision from which a message that interrupts a compaction is in the next model
+// call, also if the summary comes whole. Before, it was in the one after that.
+const interruptedCompactionSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

@@ -39,12 +39,12 @@ var obstacles = []obstacle{
 	{"`hooks.before_calls`", "the turn's calls are checked",
 		func(s *step, c Call, _ int) bool { return s.callWaits(c) }},
 
-	{"an open approval, for every call except those of the worker's own read-only tools ([story](../internal/loop/testdata/approval_alone.txtar))", "the last approval is decided",
+	{"an open approval, for every call of an agent except those of the worker's own read-only tools ([story](../internal/loop/testdata/approval_alone.txtar))", "the last approval is decided",
 		// A tool with effects could approve the other call itself, as a shell could.
 		func(s *step, c Call, _ int) bool {
 			return !s.isFlow() && s.Requests.asks(agent.RequestApproval) && !s.readsOnly(c)
 		}},
-	{"another open request of the turn, for an approved call", "the last request is closed",
+	{"another open request of the turn, for an agent's approved call", "the last request is closed",
 		func(s *step, c Call, _ int) bool { return !s.isFlow() && c.Approved && len(s.Requests.Open) > 0 }},
 
 	// Not even under a pause: a sub-agent would be held at once, and the call would wait for it.

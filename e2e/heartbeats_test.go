@@ -94,6 +94,52 @@ func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
 	s.replay(t)
 }
 
+// dear is a model whose first call tells what it has cost, and then hangs.
+type dear struct{ asked atomic.Int64 }
+
+func (*dear) Info(string) model.Info { return model.Info{} }
+
+func (d *dear) Generate(ctx context.Context, _ *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	if d.asked.Add(1) == 1 {
+		emit(model.Delta{Text: "Let me", Usage: agent.Usage{Input: 90_000, Output: 50}})
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	r := saysText("done")
+	r.Usage = agent.Usage{Input: 40, Output: 1}
+	return r, nil
+}
+
+// What a call has used is in its heartbeats: a worker that is lost takes the call with it, and not what
+// it cost.
+func TestALostWorkersCallIsCharged(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	s := on(t, shared(t))
+	var silent atomic.Bool
+	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
+		ends := strings.HasPrefix(method, "RespondActivityTask")
+		if silent.Load() && (ends || method == "RecordActivityTaskHeartbeat") {
+			return serviceerror.NewUnavailable("the network is gone")
+		}
+		if method == "RecordActivityTaskHeartbeat" {
+			silent.Store(true) // this one arrives
+		}
+		return nil
+	})
+	m := &dear{}
+	s.staff(t, m, nil, agent.Definition{Name: "tester"})
+	run := s.begin(t, "think", nil)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(s.history(t, run.Session, run.ID), func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskTimedOutEventAttributes() != nil })
+	}, patience, 100*time.Millisecond)
+	silent.Store(false)
+	out := s.result(t, run)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
+	require.Equal(t, []any{int64(90_040), int64(51)}, []any{out.Usage.Input, out.Usage.Output})
+	s.replay(t)
+}
+
 // lossy is a model whose first call has lost as many workers as it may.
 type lossy struct{ asked atomic.Int64 }
 

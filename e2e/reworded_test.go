@@ -5,6 +5,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -38,7 +39,8 @@ func worded(t *testing.T) []string {
 var more = " (" + strings.Repeat("said in other words, ", 50) + "and at length)"
 
 // No wording decides anything: a build that has other words for every sentence and error of
-// the runtime, and of the JSON library, replays all recorded histories.
+// the runtime, and of the JSON library, replays all recorded histories, and decides in every story
+// of the machine by the same sizes.
 func TestAnotherWordingReplaysAllHistories(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -56,9 +58,22 @@ func TestAnotherWordingReplaysAllHistories(t *testing.T) {
 		}
 	}
 	require.Greater(t, sentences, 1_500)
-	said, err := replaysOver(t, overlay(t, texts))
+	other := overlay(t, texts)
+	said, err := replaysOver(t, other)
 	require.NoError(t, err, said)
 	require.Contains(t, said, "ok")
+	require.Equal(t, numbersOver(t, overlay(t, nil)), numbersOver(t, other))
+}
+
+// numbersOver returns what the machine's stories decide on other texts, and by which sizes.
+func numbersOver(t *testing.T, overlay string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "numbers")
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestStories$", "-count=1", "../internal/loop", "-numbers", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	numbers, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(numbers)
 }
 
 // reword returns a file with longer sentences: texts with a space that are no tags, no

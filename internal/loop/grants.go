@@ -217,8 +217,11 @@ func (s *step) takeGrant(o wire.GrantOrder) error {
 	return nil
 }
 
-// maxProgress is how many agents a question about a limit lists.
-const maxProgress = 20
+// Bounds of the text with a question about a limit: how many agents it lists, and its length in JSON.
+const (
+	maxProgressAgents = 20
+	maxProgress       = 8 << 10
+)
 
 // progress returns a text for a question about a limit: what the run and its sub-agents have used.
 func (s *step) progress() string {
@@ -231,7 +234,7 @@ func (s *step) progress() string {
 		fmt.Sprintf("%s: %d model calls, %d tokens, %s USD.", s.Session, s.ownTurns(), s.Budget.Usage.Total(), s.Budget.Cost),
 	}
 	for n, c := range s.Children.List {
-		if n == maxProgress {
+		if n == maxProgressAgents {
 			lines = append(lines, fmt.Sprintf("and %d more.", len(s.Children.List)-n))
 			break
 		}

@@ -20,7 +20,10 @@ func (k Call) jsonLen() int {
 	for _, a := range k.Answers {
 		n += answerJSONLen(a)
 	}
-	return n + k.ResultSize + k.Wait.size() + jsonLen(k.Unknown) + stepJSONLen(k.Step)
+	if k.Unknown != "" {
+		n += maxWhy // and not its length, as of a child's error
+	}
+	return n + k.ResultSize + k.Wait.size() + stepJSONLen(k.Step)
 }
 
 // stepJSONLen returns the greatest length of a step's options in JSON.

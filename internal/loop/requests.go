@@ -75,9 +75,28 @@ func (r Requests) size() (n int) {
 // sized returns the request with its Size. words is the part of its text that the runtime
 // did not write. The arguments of its call do not count: the call has them.
 func (r Request) sized(words string) Request {
-	r.Size = requestFrame + jsonLen(words) + jsonLen(r.Context) + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
+	r.Size = requestFrame + jsonLen(words) + r.contextJSONLen() + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
 		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session) + jsonLen(r.Name) + digestJSONLen(r.QuestionDigest)
 	return r
+}
+
+// contextJSONLen returns the greatest length of the request's context in JSON. The runtime's words may
+// change in a later build, so they count as long as they may be.
+func (r Request) contextJSONLen() int {
+	switch {
+	case r.Context == "":
+		return 0
+	case r.Type == agent.RequestLimit:
+		return maxProgress
+	case asksUnknown(r.Request):
+		return maxWhy
+	}
+	return jsonLen(r.Context)
+}
+
+// asksUnknown reports whether a request asks whether a flow's step has had its effect.
+func asksUnknown(r agent.Request) bool {
+	return r.Type == agent.RequestQuestion && slices.Equal(r.Choices, unknownChoices)
 }
 
 // jsonLen returns its length in JSON at most. How has names of people, and is cut.
@@ -279,7 +298,7 @@ func (s *step) askLimit(err *agent.Error) {
 		p.Default = d
 	}
 	s.openRequest(Request{Request: agent.Request{
-		Type: agent.RequestLimit, Text: err.Message, Context: s.progress(), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
+		Type: agent.RequestLimit, Text: err.Message, Context: fit(s.progress(), maxProgress), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
 	}}.sized(""), p, agent.InitiatorPolicy, string(err.Code))
 }
 

@@ -69,6 +69,8 @@ type step struct {
 	gotInstructions bool
 	// changedFiles says which files that a daemon watches have changed; empty if none have.
 	changedFiles string
+	// changedBytes counts the names in it, which others wrote.
+	changedBytes int
 	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.

@@ -18,7 +18,10 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-var update = flag.Bool("update", false, "rewrite the traces in testdata")
+var (
+	update  = flag.Bool("update", false, "rewrite the traces in testdata")
+	numbers = flag.String("numbers", "", "instead of comparing stories, write what they decide, without a word, to this `FILE`")
+)
 
 // Each file of testdata is a story: prose, and then each input with what came of it: the
 // rules that applied (*), the events that were recorded, the effects (->) and where the
@@ -27,6 +30,10 @@ func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	if *numbers != "" {
+		writeNumbers(t, files)
+		return
+	}
 	for _, path := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(path)

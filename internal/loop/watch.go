@@ -56,15 +56,16 @@ func (w *Watch) take(marks []agent.FileMark) (changed bool) {
 func (w *Watch) reset(at time.Time) { *w = Watch{LookAt: at, N: w.N} }
 
 // changedFiles says which files have changed, as far as a message has room for it. Names are quoted:
-// whoever may write a file chooses its name, and any worker may have written what was seen.
-func changedFiles(seen agent.FilesSeen) string {
+// whoever may write a file chooses its name, and any worker may have written what was seen. bytes counts
+// the names, each with what separates it from the next.
+func changedFiles(seen agent.FilesSeen) (text string, bytes int) {
 	names, size, more := []string{}, 0, max(seen.More, 0)
 	for i, path := range seen.Changed {
 		if size += jsonLen(path); size > maxNews {
 			more += len(seen.Changed) - i
 			break
 		}
-		names = append(names, strconv.Quote(path))
+		names, bytes = append(names, strconv.Quote(path)), bytes+len(path)+1
 	}
 	switch {
 	case more > 0:
@@ -72,7 +73,7 @@ func changedFiles(seen agent.FilesSeen) string {
 	case len(names) == 0: // the change wakes the daemon all the same
 		names = append(names, "some of them")
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, ", "), bytes
 }
 
 // watches reports whether the run is an idle daemon that watches files.
@@ -133,7 +134,7 @@ func (s *step) looked(in Looked) error {
 		return nil
 	}
 	if s.Watch.take(in.Seen.Marks) {
-		s.changedFiles = changedFiles(in.Seen)
+		s.changedFiles, s.changedBytes = changedFiles(in.Seen)
 	}
 	return nil
 }
@@ -141,6 +142,6 @@ func (s *step) looked(in Looked) error {
 // steerFiles adds a message for the next turn that names the changed files.
 func (s *step) steerFiles() {
 	m := wakeMessage(fmt.Sprintf("Files that you watch have changed: %s. It is %s.", s.changedFiles, s.now().Format(time.RFC3339)))
-	s.changedFiles = ""
-	s.steerAs(m, m.Size(), messageJSONLen(m))
+	s.steerAs(m, s.changedBytes, messageFrame+resultJSONLen("", s.changedBytes))
+	s.changedFiles, s.changedBytes = "", 0
 }

@@ -82,10 +82,11 @@ func weightOf(tools []agent.ToolSpec) (n int) {
 // requestSize returns how many bytes a request counts.
 func requestSize(r agent.Request) int {
 	n := 0
-	if r.Type != agent.RequestLimit { // a limit's context is the runtime's words
+	own := r.Type == agent.RequestLimit || asksUnknown(r) // the context and the text are the runtime's words
+	if !own {
 		n += len(r.Context)
 	}
-	if r.Type == agent.RequestQuestion && !handsOver(r) {
+	if r.Type == agent.RequestQuestion && !own && !handsOver(r) {
 		n += len(r.Text)
 	}
 	if r.Call != nil {

@@ -140,6 +140,10 @@ func TestHostileSignals(t *testing.T) {
 	s, notes, beat := hostile(t), &tally{calls: map[string]int{}}, make(chan struct{})
 	w := s.staff(t, busy(beat), []tool.Tool{notes.tool("note")}, noting)
 	run := s.begin(t, "go", nil)
+	require.Eventually(t, func() bool { // what comes before the first turn is in its request
+		st, err := run.Status(t.Context())
+		return err == nil && st.Turn == 1
+	}, patience, 20*time.Millisecond)
 	flood := func(ctx context.Context, speaker, n int) error { return s.flood(ctx, run.Session, speaker, n) }
 	speak(t, speakers, 0, seen, flood)
 	w.Stop()

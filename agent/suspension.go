@@ -140,7 +140,8 @@ type Request struct {
 	// Confirm is "digest" if the answer has to name the digest.
 	Confirm   string   `json:"confirm,omitempty"`
 	Approvers []string `json:"approvers,omitempty"`
-	// Cause is the code of the limit that asks.
+	// Cause is the code of the limit that asks. It is "unknown" if the question is whether a flow's
+	// step has had its effect.
 	Cause    Code      `json:"cause,omitempty"`
 	Opened   time.Time `json:"opened"`
 	Deadline time.Time `json:"deadline,omitzero"`

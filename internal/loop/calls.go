@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -186,7 +187,7 @@ func (c *Calls) leaveOut(i int) { c.List[i].LeftOut = true }
 
 // markUnknown records why a person is asked whether a step had its effect.
 func (c *Calls) markUnknown(i int, why string) {
-	c.List[i].Unknown = fit(why, maxWhy)
+	c.List[i].Unknown = fit(cmp.Or(why, "nobody knows why"), maxWhy) // empty means that nobody is asked
 	c.measure(i)
 }
 
@@ -321,6 +322,7 @@ func (c *Calls) note(i int, text string, size int) {
 // recount computes the sizes of all calls again, for an imported state.
 func (c *Calls) recount() {
 	for i, k := range c.List {
+		c.List[i].Unknown = fit(k.Unknown, maxWhy)
 		if c.List[i].Bytes, c.List[i].ResultSize = 0, 0; k.Result != nil {
 			c.List[i].Bytes, c.List[i].ResultSize = min(len(k.Result.Text), maxResults)+agent.Message{Parts: k.Result.Files}.Size(), jsonLen(k.Result.Text)
 		}

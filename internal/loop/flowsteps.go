@@ -294,7 +294,7 @@ func (s *step) resolveUnknown(i int, text string) bool {
 	}
 	o := Request{CallID: c.ID, Request: agent.Request{
 		Type: agent.RequestQuestion, Text: fmt.Sprintf("Has the step %s (%s) had its effect? Make it again, count it as done, or fail it.", c.ProviderID, callName(c)), Context: fit(text, maxWhy),
-		Choices: unknownChoices, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
+		Choices: []string{string(wire.UnknownAgain), choiceDone, string(wire.UnknownFail)}, Cause: causeUnknown, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}}
 	if c.Approver != "" { // else anybody could say what came of a call that only they may allow
 		o.Approvers = []string{c.Approver}
@@ -312,8 +312,6 @@ func (s *step) resolveUnknown(i int, text string) bool {
 
 // choiceDone counts a step whose outcome is unknown as done.
 const choiceDone = "done"
-
-var unknownChoices = []string{string(wire.UnknownAgain), choiceDone, string(wire.UnknownFail)}
 
 // decideUnknown carries out what a person has decided about a step whose outcome is unknown. Data
 // is the step's result. It reports whether the step is such a one.

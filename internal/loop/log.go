@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -281,17 +282,19 @@ func (s *step) recordNoteSized(why agent.Note, text string, bytes int) {
 
 // recordOwnText appends a message to the model in words that the agent may have replaced.
 func (s *step) recordOwnText(why agent.Note, text string) {
-	s.recordNoteSized(why, text, s.noteBytes(text))
+	s.recordNoteSized(why, text, s.noteBytes())
 }
 
 // noteBytes returns what words count that the agent may have replaced ([agent.Definition.Texts] and
-// [agent.Definition.Nudge]). They count only then: the runtime's own words may change in a later build,
-// and a replay must decide the same.
-func (s *step) noteBytes(text string) int {
-	if len(s.Spec.Texts) == 0 && (s.Spec.Nudge == "" || text != s.Spec.Nudge) {
-		return 0
+// [agent.Definition.Nudge]): the longest of its own. The runtime's words don't count, as they may change
+// in a later build, and a replay must decide the same.
+func (s *step) noteBytes() int {
+	most := len(s.Spec.Nudge)
+	own := slices.Collect(maps.Values(s.Spec.Texts)) //workflowcheck:ignore the longest has no order
+	for _, text := range own {
+		most = max(most, len(text))
 	}
-	return len(text)
+	return most
 }
 
 // alone reports whether the run completed by itself with nothing in flight. Only then can

@@ -212,7 +212,7 @@ func (s *step) tryAgain(kind agent.FailureKind, r agent.Remedy, err *agent.Error
 	text, bytes := r.Text, len(r.Text)
 	if text == "" {
 		text = s.correction(kind, err)
-		bytes = s.noteBytes(text)
+		bytes = s.noteBytes()
 	}
 	switch {
 	case kind == agent.FailureProvider, kind == agent.FailureToolError && r.Do == agent.RecoverRetry: // the model has said nothing wrong

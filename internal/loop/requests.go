@@ -83,21 +83,25 @@ func (r Request) sized(words string) Request {
 // contextJSONLen returns the greatest length of the request's context in JSON. The runtime's words may
 // change in a later build, so they count as long as they may be.
 func (r Request) contextJSONLen() int {
-	switch {
-	case r.Context == "":
-		return 0
-	case r.Type == agent.RequestLimit:
-		return maxProgress
-	case asksUnknown(r.Request):
-		return maxWhy
+	if most := ownContext(r.Request); most > 0 && r.Context != "" {
+		return most
 	}
 	return jsonLen(r.Context)
 }
 
-// asksUnknown reports whether a request asks whether a flow's step has had its effect.
-func asksUnknown(r agent.Request) bool {
-	return r.Type == agent.RequestQuestion && slices.Equal(r.Choices, unknownChoices)
+// ownContext returns how long the context of a request may be in JSON, if the runtime writes it; else 0.
+func ownContext(r agent.Request) int {
+	switch {
+	case r.Type == agent.RequestLimit:
+		return maxProgress
+	case r.Type == agent.RequestQuestion && r.Cause == causeUnknown:
+		return maxWhy
+	}
+	return 0
 }
+
+// causeUnknown marks the question whether a flow's step has had its effect.
+const causeUnknown = agent.Code(agent.CallUnknown)
 
 // jsonLen returns its length in JSON at most. How has names of people, and is cut.
 func (d Decided) jsonLen() int { return verbFrame + maxName + jsonLen(d.Approver) }
@@ -192,6 +196,9 @@ func (r Requests) asks(t agent.RequestType) bool {
 // recount computes the sizes again, after an import.
 func (r *Requests) recount() {
 	for i, o := range r.Open {
+		if most := ownContext(o.Request); most > 0 {
+			o.Context = fit(o.Context, most)
+		}
 		r.Open[i] = o.sized(o.Text)
 	}
 }

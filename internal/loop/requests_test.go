@@ -65,3 +65,34 @@ func TestAStepOfUnknownEffectFailsAtTheDeadline(t *testing.T) {
 	p.lines("after 1h", "timer")
 	require.Len(t, p.state.Calls.Unknown, 1)
 }
+
+// Only the runtime's own question counts its context as the runtime's words: anybody may ask with its choices.
+func TestAQuestionWithTheRuntimesChoicesIsMeasured(t *testing.T) {
+	asked := agent.Request{Type: agent.RequestQuestion, Text: "x", Context: strings.Repeat("<", 4096), Choices: []string{"again", "done", "fail"}, Call: &agent.RequestCall{ID: "t1.1", Tool: "pay"}}
+	require.Greater(t, Request{Request: asked, RetryCall: true}.sized("x").Size, 6*4096)
+	require.Equal(t, 4097, requestSize(asked))
+	asked.Cause = causeUnknown
+	require.Less(t, Request{Request: asked}.sized("").Size, 2048)
+	require.Zero(t, requestSize(asked))
+
+	r := Requests{Open: []Request{{Request: asked}}}
+	r.recount()
+	require.LessOrEqual(t, jsonLen(r.Open[0].Context), maxWhy, "an import may say anything")
+}
+
+// An answer that is too long is cut, also beside an output; only the output itself may be too long.
+func TestALongAnswerIsCutBesideItsOutput(t *testing.T) {
+	var k Checks
+	require.True(t, k.propose(Proposal{Text: strings.Repeat("x", 500_000), Output: json.RawMessage(`{"total":1}`)}, proposalShare))
+	require.True(t, k.Proposal.Cut)
+	require.LessOrEqual(t, proposalJSONLen(*k.Proposal), k.Proposal.Size)
+	require.Equal(t, proposalShare, k.Proposal.Size)
+	require.False(t, k.propose(Proposal{Text: "x", Output: json.RawMessage(`"` + strings.Repeat("x", proposalShare) + `"`)}, proposalShare))
+}
+
+// A person can be asked about a step of which not even an error is known.
+func TestAStepIsUnknownWithoutAWord(t *testing.T) {
+	c := Calls{List: []Call{{State: CallAwaitingAnswer}}}
+	c.markUnknown(0, "")
+	require.NotEmpty(t, c.List[0].Unknown)
+}

@@ -82,7 +82,7 @@ func weightOf(tools []agent.ToolSpec) (n int) {
 // requestSize returns how many bytes a request counts.
 func requestSize(r agent.Request) int {
 	n := 0
-	own := r.Type == agent.RequestLimit || asksUnknown(r) // the context and the text are the runtime's words
+	own := ownContext(r) > 0 // as is the text
 	if !own {
 		n += len(r.Context)
 	}

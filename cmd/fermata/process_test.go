@@ -346,7 +346,7 @@ func TestTheStoreIsShownWithoutAWorker(t *testing.T) {
 	for _, command := range []string{"transcript", "runs", "checkpoints", "files", "artifacts", "notebook", "show --todo", "show --draw"} {
 		r := b.run(append(strings.Fields(command), "s-2")...)
 		require.Equal(t, 5, r.exit, r.out+r.err)
-		require.Contains(t, r.err, "session s-2 has nothing yet: no worker polls the task queue later; start one with fermata worker", command)
+		require.Contains(t, r.err, "the store has nothing of session s-2, and no worker polls its task queue later: start one with fermata worker", command)
 	}
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }

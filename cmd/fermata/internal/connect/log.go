@@ -50,7 +50,7 @@ func (c *Connector) withLog(ctx context.Context, session string, shows bool, do 
 	// Asked first: a query would wait for a worker until its time is over.
 	unanswered := open != nil && s.unpolled(ctx, open.queue)
 	if unanswered && open.head == nil {
-		return agent.Errorf(agent.CodeNoWorker, "session %s has nothing yet: no worker polls the task queue %s; start one with %s", session, open.queue, c.CommandLine("worker --agents FILE"))
+		return agent.Errorf(agent.CodeNoWorker, "the store has nothing of session %s, and no worker polls its task queue %s: start one with %s", session, open.queue, c.CommandLine("worker --agents FILE"))
 	}
 	if !unanswered {
 		err = do(runs)

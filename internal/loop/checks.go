@@ -126,12 +126,12 @@ func (k *Checks) propose(p Proposal, most int) bool {
 	if p.Size = proposalJSONLen(p); p.Size > most {
 		text := p.Text
 		p.Cut = true
-		p.Citations, p.Text = nil, ""                // the citations are about what is cut
-		rest := most - proposalJSONLen(p) - ownWords // which the mark of the cut takes
-		if rest < 0 && len(p.Output) > 0 {
+		p.Citations, p.Text = nil, ""          // the citations are about what is cut
+		least := proposalJSONLen(p) + ownWords // with the mark of the cut
+		if least > most && len(p.Output) > 0 {
 			return false
 		}
-		p.Text, p.Size = excerpt.Of(text, bytesWithin(text, max(0, rest)), len(text)), most
+		p.Text, p.Size = excerpt.Of(text, bytesWithin(text, max(0, most-least)), len(text)), max(most, least)
 	}
 	k.Proposal = &p
 	return true

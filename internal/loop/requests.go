@@ -197,7 +197,7 @@ func (r Requests) asks(t agent.RequestType) bool {
 func (r *Requests) recount() {
 	for i, o := range r.Open {
 		if most := ownContext(o.Request); most > 0 {
-			o.Context = fit(o.Context, most)
+			o.Text, o.Context = fit(o.Text, maxReason), fit(o.Context, most)
 		}
 		r.Open[i] = o.sized(o.Text)
 	}

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,13 +72,14 @@ func TestAQuestionWithTheRuntimesChoicesIsMeasured(t *testing.T) {
 	asked := agent.Request{Type: agent.RequestQuestion, Text: "x", Context: strings.Repeat("<", 4096), Choices: []string{"again", "done", "fail"}, Call: &agent.RequestCall{ID: "t1.1", Tool: "pay"}}
 	require.Greater(t, Request{Request: asked, RetryCall: true}.sized("x").Size, 6*4096)
 	require.Equal(t, 4097, requestSize(asked))
-	asked.Cause = causeUnknown
+	asked.Cause, asked.Text = causeUnknown, strings.Repeat("<", 4096)
 	require.Less(t, Request{Request: asked}.sized("").Size, 2048)
 	require.Zero(t, requestSize(asked))
 
 	r := Requests{Open: []Request{{Request: asked}}}
 	r.recount()
 	require.LessOrEqual(t, jsonLen(r.Open[0].Context), maxWhy, "an import may say anything")
+	require.LessOrEqual(t, jsonLen(r.Open[0].Text), maxReason)
 }
 
 // An answer that is too long is cut, also beside an output; only the output itself may be too long.
@@ -87,6 +89,10 @@ func TestALongAnswerIsCutBesideItsOutput(t *testing.T) {
 	require.True(t, k.Proposal.Cut)
 	require.LessOrEqual(t, proposalJSONLen(*k.Proposal), k.Proposal.Size)
 	require.Equal(t, proposalShare, k.Proposal.Size)
+	for _, most := range []int{-1000, 0, 200, 3000} { // a state that is full may have less than none
+		require.True(t, k.propose(Proposal{Text: strings.Repeat("<\xff", 5000)}, most))
+		require.GreaterOrEqual(t, k.Proposal.Size, max(most, proposalJSONLen(*k.Proposal)))
+	}
 	require.False(t, k.propose(Proposal{Text: "x", Output: json.RawMessage(`"` + strings.Repeat("x", proposalShare) + `"`)}, proposalShare))
 }
 
@@ -95,4 +101,14 @@ func TestAStepIsUnknownWithoutAWord(t *testing.T) {
 	c := Calls{List: []Call{{State: CallAwaitingAnswer}}}
 	c.markUnknown(0, "")
 	require.NotEmpty(t, c.List[0].Unknown)
+}
+
+// A message about changed files is bounded, whatever their names are.
+func TestChangedFilesAreBounded(t *testing.T) {
+	for _, name := range []string{"", "x", "\xff", strings.Repeat("y", 100)} {
+		text, bytes := changedFiles(agent.FilesSeen{Changed: slices.Repeat([]string{name}, 600_000)})
+		require.Less(t, len(text), 2*maxNews, "%q", name)
+		require.LessOrEqual(t, jsonLen(text), resultJSONLen("", bytes), "%q", name)
+		require.Contains(t, text, " more")
+	}
 }

@@ -61,6 +61,10 @@ const oneMetHoldSince = 2
 // call, also if the summary comes whole. Before, it was in the one after that.
 const interruptedCompactionSince = 2
 
+// cutBesideOutputSince is the revision from which the text beside an output is cut where both are too long to be kept
+// until they are checked. Before, the run failed.
+const cutBesideOutputSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

@@ -61,7 +61,7 @@ func (w *Watch) reset(at time.Time) { *w = Watch{LookAt: at, N: w.N} }
 func changedFiles(seen agent.FilesSeen) (text string, bytes int) {
 	names, size, more := []string{}, 0, max(seen.More, 0)
 	for i, path := range seen.Changed {
-		if size += jsonLen(path); size > maxNews {
+		if size += jsonLen(path) + len(`"", `); size > maxNews {
 			more += len(seen.Changed) - i
 			break
 		}

@@ -299,7 +299,7 @@ func (s *step) resolveUnknown(i int, text string) bool {
 	if c.Approver != "" { // else anybody could say what came of a call that only they may allow
 		o.Approvers = []string{c.Approver}
 	}
-	if o = o.sized(c.ProviderID + callName(c)); !s.mayKeep(i, o) {
+	if o = o.sized(c.ProviderID + callNameWords(c)); !s.mayKeep(i, o) {
 		return false
 	}
 	s.record(agent.Event{Type: agent.EventCallUnknown, Call: s.callUpdate(c, agent.CallUnknown)})

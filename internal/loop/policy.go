@@ -161,9 +161,9 @@ func (s *step) openApproval(i int, r wire.Reply, rule agent.Rule) {
 	c := s.Calls.List[i]
 	switch tool, _ := s.Spec.Tool(c.Tool); {
 	case tool.Executor == agent.ExecutorClient:
-		s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), "", s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
+		s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), callNameWords(c), s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
 	case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && s.allowed(c.Tool)):
-		s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
+		s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), callNameWords(c)+rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
 	}
 }
 

@@ -88,3 +88,11 @@ func callName(c Call) string {
 	}
 	return c.Tool
 }
+
+// callNameWords returns the part of [callName] that the runtime did not write.
+func callNameWords(c Call) string {
+	if t := c.Step.Temporal; t != nil {
+		return t.Type + t.TaskQueue + t.Endpoint + t.Service
+	}
+	return c.Tool
+}

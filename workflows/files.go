@@ -80,7 +80,7 @@ func (r *run) copyForOrder(ctx workflow.Context, session string, order *wire.Par
 		over, c.hurry = true, nil
 		cancel()
 		if order.Files = parts; err != nil {
-			order.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+			order.Files = loop.FilesNotCopied(err)
 		}
 		send()
 	}
@@ -108,11 +108,6 @@ func (r *run) copyForOrder(ctx workflow.Context, session string, order *wire.Par
 		end(parts, err)
 		return nil
 	})
-}
-
-// notCopied are the words for files that could not be copied.
-func notCopied(err *agent.Error) string {
-	return "[the files could not be copied: " + string(err.Code) + "]"
 }
 
 // childEnded returns the end of a child, or nil if it comes with copies of the files that the child
@@ -145,7 +140,7 @@ func (r *run) childEnded(ctx workflow.Context, session string, o *agent.Outcome)
 			return nil
 		}
 		if err != nil { // the result counts all the same
-			parts = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
+			parts = loop.FilesNotCopied(err)
 		}
 		return end(parts)
 	})

@@ -59,7 +59,7 @@ func (r *run) callTemporal(ctx workflow.Context, e loop.CallTool) {
 
 // skipped returns the input for a call that was cancelled before it began.
 func (c outsideCall) skipped() loop.ToolReturned {
-	return loop.ToolReturned{FromRuntime: true, Result: agent.ToolResult{Call: c.in.Call, Tool: c.in.Tool, Status: agent.CallSkipped, Text: "Not executed: it was cancelled before it began."}}
+	return loop.FailedCall(c.in.Call, c.in.Tool, loop.CallNotBegun, nil)
 }
 
 // arguments returns the one argument of the call; none for a flow's nil.
@@ -152,8 +152,9 @@ func (r *run) awaitOwnWorkflow(c outsideCall, id string) {
 	}
 	start(c.ctx, r, activityCall[activities.AwaitWorkflowInput, agent.ToolResult]{activity: activities.AwaitWorkflow, in: in, options: options, lane: activities.ToolLane}, func(o agent.ToolResult, err *agent.Error) loop.Input {
 		delete(r.cancelCalls, c.in.Call)
-		unknown := c.in
-		unknown.Attempts = 0 // a cancellation is no proof that the workflow did not begin
-		return loop.ToolReturned{Result: resultOf(unknown, o, err), FromRuntime: err != nil}
+		if err != nil { // a cancellation is no proof that the workflow did not begin
+			return loop.FailedCall(c.in.Call, c.in.Tool, callEnd(err, 0), err)
+		}
+		return loop.ToolReturned{Result: o}
 	})
 }

@@ -88,35 +88,31 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 }
 
 func toolReturned(in activities.ToolInput, o activities.ToolOutput, err *agent.Error) loop.ToolReturned {
+	if err == nil {
+		return loop.ToolReturned{
+			Result: o.ToolResult, Hold: o.Hold, StateChanges: o.StateChanges, Artifacts: o.Artifacts, Skill: o.Skill, Question: o.Question, ToolsChange: o.ToolsChange, Charges: o.Charges,
+		}
+	}
 	var missed durable.NoSlot
-	if err != nil {
-		_ = errors.As(err, &missed) // if not, nothing is missing
-		o.Charges = err.Charges
-	}
-	return loop.ToolReturned{
-		Missing: missed.Missing,
-		Result:  resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Artifacts: o.Artifacts, Skill: o.Skill, Question: o.Question, ToolsChange: o.ToolsChange, Charges: o.Charges,
-	}
+	_ = errors.As(err, &missed) // if not, nothing is missing
+	failed := loop.FailedCall(in.Call, in.Tool, callEnd(err, in.Attempts), err)
+	failed.Missing, failed.Charges = missed.Missing, err.Charges
+	return failed
 }
 
-// resultOf makes a result for the model from an activity that failed.
-func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error) agent.ToolResult {
-	if err == nil {
-		return result
-	}
-	result = agent.ToolResult{Call: in.Call, Tool: in.Tool, Status: agent.CallFailed, Text: err.Message}
+// callEnd returns how an activity ended that failed. attempts is how many it could have had.
+func callEnd(err *agent.Error, attempts int) loop.CallEnd {
 	var missed durable.NoSlot
 	switch {
 	case errors.As(err, &missed) && missed.Tried == 0:
-		result.Status, result.Text = agent.CallSkipped, "Not executed: no worker was found that has it."
+		return loop.CallNotFound
 	// With one attempt, Temporal reports a cancellation only for a call that never began.
 	// One that began returns its own result. With several attempts it reports the same for a call
 	// that waits for its next attempt, and nothing in the error tells the two apart.
-	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
-		result.Status, result.Text = agent.CallSkipped, "Not executed: it was cancelled before it began."
+	case errors.Is(err, durable.ErrCancelled) && attempts == 1:
+		return loop.CallNotBegun
 	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout, missed.Tried > 0:
-		result.Status = agent.CallUnknown
-		result.Text = "Unknown outcome: " + err.Message + ". The call may or may not have had its effect; look before you make it again."
+		return loop.CallCutShort
 	}
-	return result
+	return loop.CallBroken
 }

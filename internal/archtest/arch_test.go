@@ -259,6 +259,41 @@ func TestNothingGrowsTooLarge(t *testing.T) {
 	}
 }
 
+// The workflows write no text that a model reads: internal/loop does.
+func TestTheWorkflowsWriteNoText(t *testing.T) {
+	literal := func(e ast.Expr) (has bool) {
+		ast.Inspect(e, func(n ast.Node) bool {
+			l, ok := n.(*ast.BasicLit)
+			has = has || ok && l.Kind == token.STRING
+			return true
+		})
+		return has
+	}
+	for _, s := range tree(t) {
+		if s.folder != "workflows" || s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			var to, value ast.Expr
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				to, value = n.Key, n.Value
+			case *ast.AssignStmt: // several values at once are compared by what is last
+				to, value = n.Lhs[len(n.Lhs)-1], n.Rhs[len(n.Rhs)-1]
+			default:
+				return true
+			}
+			if field, ok := to.(*ast.SelectorExpr); ok {
+				to = field.Sel
+			}
+			if name, ok := to.(*ast.Ident); ok && name.Name == "Text" && literal(value) {
+				t.Errorf("%s: a text that a model reads is written in internal/loop", s.fset.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 func TestTheRootHasNoCode(t *testing.T) {
 	for _, s := range tree(t) {
 		if s.folder == "." {

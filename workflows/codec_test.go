@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -16,19 +17,19 @@ import (
 // build has begun refuses them as that build did, so its history replays.
 func TestSignalsUnderACodec(t *testing.T) {
 	for _, c := range []struct {
-		version workflow.Version
-		status  agent.Status
-		refused []string
+		revision workflow.Version
+		status   agent.Status
+		refused  []string
 	}{
-		{1, agent.StatusCompleted, nil},
-		{workflow.DefaultVersion, agent.StatusCancelled, []string{"answer invalid_input"}},
+		{loop.Revision, agent.StatusCompleted, nil},
+		{loop.OldestRevision, agent.StatusCancelled, []string{"answer invalid_input"}},
 	} {
 		b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 			testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which?"}}}},
 			testsuite.Reply{Text: "done"},
 		))
 		b.SetDataConverter(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), converter.NewZlibCodec(converter.ZlibCodecOptions{AlwaysEncode: true})))
-		b.OnGetVersion("fermata.decoded-signals", workflow.DefaultVersion, workflow.Version(1)).Return(c.version)
+		b.pins(c.revision)
 		b.after(time.Minute, func() { b.signal("answer", `{"request":"q-1","text":"blue"}`) })
 		b.after(2*time.Minute, b.CancelWorkflow)
 		require.Equal(t, c.status, b.run(t, "go").Status)

@@ -100,14 +100,13 @@ func decodedBy(ctx workflow.Context, name string, p *commonpb.Payload) *signal {
 	return &signal{name: name, data: data, bad: bad}
 }
 
-// decodedSignals is the GetVersion change of executions that take signals which a codec of
-// the user's own has encoded. Earlier builds refused them.
-const decodedSignals = "fermata.decoded-signals"
+// decodedSignalsSince is the revision from which a run takes signals that a codec of the user's own has
+// encoded. Before, it refused them.
+const decodedSignalsSince = 2
 
-// decode returns a signal as the run takes it. Only an execution that has a decoded signal
-// records the change.
+// decode returns a signal as the run takes it.
 func (r *run) decode(s signal) signal {
-	if s.decoded == nil || workflow.GetVersion(r.ctx, decodedSignals, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if s.decoded == nil || r.revision < decodedSignalsSince {
 		return s
 	}
 	return *s.decoded

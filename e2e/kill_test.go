@@ -124,8 +124,8 @@ func workUntilKilled(addr, queue, dir string) error {
 		return err
 	}
 	return workFor(c, &worker.Options{
-		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript()},
-		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger(), tenSeconds()},
+		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript(), "deadly": deadly{dir}},
+		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}, agent.Definition{Name: "victim", Model: "deadly"}), Tools: []tool.Tool{journal(dir), linger(), tenSeconds()},
 		Flows: []flow.Flow{killFlow()},
 	})
 }
@@ -146,10 +146,16 @@ func workFor(c temporal.Client, o *worker.Options) error {
 // startWorker starts a worker process and waits until it works.
 func startWorker(t *testing.T, addr, queue, dir string) *exec.Cmd {
 	t.Helper()
+	cmd, _ := startMortal(t, addr, queue, dir)
+	return cmd
+}
+
+// startMortal is startWorker. The channel is closed when the process has ended.
+func startMortal(t *testing.T, addr, queue, dir string) (*exec.Cmd, <-chan struct{}) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerEnv+"="+strings.Join([]string{addr, queue, dir}, "|"))
-	ready(t, cmd)
-	return cmd
+	return cmd, ready(t, cmd)
 }
 
 // ready starts a process and waits until it says that it is ready; it ends with the test. The

@@ -11,12 +11,24 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/live/nats"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/worker"
 )
+
+// natsServer is a broker in this process.
+func natsServer(t *testing.T) *server.Server {
+	t.Helper()
+	at, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
+	require.NoError(t, err)
+	at.Start()
+	t.Cleanup(at.Shutdown)
+	require.True(t, at.ReadyForConnections(patience))
+	return at
+}
 
 // over is one end of live events, on a connection of its own.
 func over(t *testing.T, at string, keys *keyring.Ring) *nats.Live {
@@ -34,11 +46,7 @@ func over(t *testing.T, at string, keys *keyring.Ring) *nats.Live {
 func TestPiecesOverABroker(t *testing.T) {
 	t.Parallel()
 	const words = "It was a dark and stormy night and the rain fell in torrents."
-	at, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
-	require.NoError(t, err)
-	at.Start()
-	t.Cleanup(at.Shutdown)
-	require.True(t, at.ReadyForConnections(patience))
+	at := natsServer(t)
 	key, err := keyring.New("k1")
 	require.NoError(t, err)
 	keys, err := keyring.Parse(key)
@@ -67,4 +75,45 @@ func TestPiecesOverABroker(t *testing.T) {
 		}
 		return heard == words
 	}, patience, 10*time.Millisecond)
+}
+
+// Over a broker, a hold reaches whichever processes work for its tree, of twenty: Temporal is asked for none of
+// them, and whoever does nothing for the tree hears nothing.
+func TestHoldsOverABroker(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	const agents, tools, processes = 7, 3, 20
+	at := natsServer(t)
+	f := plant(t, 2, 2)
+	f.worker.Stop() // of the stage
+	f.first.Stop()
+	n := &rpcs{calls: map[string]int{}}
+	home := f.temporal
+	f.temporal = dialHearing(t, shared(t), n.hear)
+	for range processes {
+		conn, err := broker.Connect(at.ClientURL())
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		f.tendOver(t, nats.NewHolds(conn, nil))
+	}
+	f.temporal = home
+	idle := at.NumSubscriptions()
+	run := f.grown(t, agents, tools)
+	following := at.NumSubscriptions() - idle
+	require.Positive(t, following)
+	require.Less(t, int(following), processes)
+	before := n.all()
+	_, err := run.Interrupt(t.Context(), "", nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
+	said, err := at.Varz(nil)
+	require.NoError(t, err)
+	require.Positive(t, said.OutMsgs, "the broker tells who follows")
+	require.LessOrEqual(t, said.OutMsgs, said.InMsgs*int64(following))
+	require.Equal(t, before[queries], n.all()[queries], "nobody is asked through the server")
+	f.still(t, run, agents, agent.StatusSuspended)
+	require.Eventually(t, func() bool { return at.NumSubscriptions() == idle }, patience, 10*time.Millisecond, "nothing is in flight, so nobody follows")
+	_, err = run.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, agent.StatusCompleted, f.rest(t, run).Status)
 }

@@ -68,30 +68,36 @@ func (s *stalled) PutChunk(ctx context.Context, digest string, data []byte) erro
 	return s.Store.PutChunk(ctx, digest, data)
 }
 
-// lanes starts a worker whose lanes have so many slots; zero is Temporal's default. What a
-// run is told to do is what it is begun with, or what its tool returns: to ask, to block,
-// or to say something.
+// obeys is a model that does what its run was begun with, or what its tool returned: to ask, to block, or to
+// say something.
+func obeys(_ context.Context, req *model.Request) *model.Reply {
+	last := lastSaid(req)
+	text := last.Text()
+	if r := last.Parts[0].Result; r != nil {
+		text = r.Text
+	}
+	for _, do := range []string{agent.AskUserTool, "block"} {
+		if strings.HasPrefix(text, do) {
+			return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ProviderID: "1", Tool: do, Arguments: []byte(`{"question":"well?"}`)}})
+		}
+	}
+	return saysText("done")
+}
+
+// lanes starts a worker whose lanes have so many slots; zero is Temporal's default. Its model obeys.
 func (s *stage) lanes(t *testing.T, slots map[worker.Lane]int, tools ...tool.Tool) {
 	t.Helper()
-	b := modelFunc(func(_ context.Context, req *model.Request) *model.Reply {
-		last := lastSaid(req)
-		text := last.Text()
-		if r := last.Parts[0].Result; r != nil {
-			text = r.Text
-		}
-		for _, do := range []string{agent.AskUserTool, "block"} {
-			if strings.HasPrefix(text, do) {
-				return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ProviderID: "1", Tool: do, Arguments: []byte(`{"question":"well?"}`)}})
-			}
-		}
-		return saysText("done")
-	})
+	s.lanesOf(t, obeys, slots, tools...)
+}
+
+func (s *stage) lanesOf(t *testing.T, m modelFunc, slots map[worker.Lane]int, tools ...tool.Tool) {
+	t.Helper()
 	def := agent.Definition{Name: "tester", Model: "brain", Tools: []string{agent.AskUserTool}}
 	for _, tl := range tools {
 		def.Tools = append(def.Tools, tl.Spec().Name)
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Agents: []agent.Definition{def}, Tools: tools, Models: map[string]model.Model{"brain": b},
+		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Agents: []agent.Definition{def}, Tools: tools, Models: map[string]model.Model{"brain": m},
 		Temporal: func(l worker.Lane, o *sdk.Options) {
 			stopsSoon(l, o)
 			if n := slots[l]; l == worker.LaneRuns && n > 0 {
@@ -221,4 +227,49 @@ func TestAHangingStoreKeepsNoModelFromBeingAsked(t *testing.T) {
 	}
 	leave <- "over"
 	completed(t, going)
+}
+
+// Models that are as busy as they may be keep no tool from being called, and no run from being held and
+// stored.
+func TestBusyModelsKeepNoToolWaiting(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	const slots = 2
+	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
+	asked, leave, called := make(chan struct{}, 10), make(chan struct{}), make(chan struct{}, 1)
+	s.lanesOf(t, func(ctx context.Context, req *model.Request) *model.Reply {
+		if strings.HasPrefix(lastSaid(req).Text(), "think") {
+			asked <- struct{}{}
+			<-leave
+		}
+		return obeys(ctx, req)
+	}, map[worker.Lane]int{worker.LaneModels: slots}, tool.New("block", "returns", func(context.Context, *tool.Call, map[string]any) (string, error) {
+		called <- struct{}{}
+		return "over", nil
+	}, &tool.Options{Approval: &agent.ToolApproval{}}))
+	approved := s.told(t, 1, "block")[0]
+	q := s.suspended(t, approved).Requests[0]
+	busy := s.told(t, slots, "think")
+	for range slots {
+		<-asked
+	}
+	waits := s.told(t, 2*slots, "think")
+	for _, run := range waits {
+		s.waitsIn(t, run, worker.LaneModels)
+	}
+	s.say(t, approved, agent.ApproveCommand{Request: q.ID})
+	select {
+	case <-called:
+	case <-time.After(patience):
+		require.Fail(t, "the tool is not called")
+	}
+	_, err := approved.Interrupt(t.Context(), "enough for now", nil)
+	require.NoError(t, err)
+	require.Equal(t, agent.SuspensionHeld, s.suspended(t, approved).Kind)
+	require.Empty(t, asked, "the lane has no slot for a call that waits")
+	close(leave)
+	_, err = approved.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	completed(t, append(append(busy, waits...), approved)...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -100,9 +101,15 @@ func (m mindful) Generate(ctx context.Context, r *model.Request, emit func(model
 // tend starts a worker of the forest.
 func (f *forest) tend(t *testing.T) *worker.Worker {
 	t.Helper()
+	return f.tendOver(t, nil)
+}
+
+// tendOver starts a worker that tells others of holds over h; nil means over Temporal.
+func (f *forest) tendOver(t *testing.T, h live.Holds) *worker.Worker {
+	t.Helper()
 	w, err := worker.New(f.temporal, &worker.Options{
 		TaskQueue: f.queue, Agents: f.agents, Tools: []tool.Tool{f.tool}, Store: f.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": mindful{f.script}}, Temporal: stopsSoon,
+		Models: map[string]model.Model{"script": mindful{f.script}}, Temporal: stopsSoon, Holds: h,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))

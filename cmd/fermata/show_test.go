@@ -60,17 +60,17 @@ func TestConflictsOfATree(t *testing.T) {
 	require.NotContains(t, out.String(), "WORKSPACE")
 }
 
-// A tree shows what each run was granted, and what is left of it.
+// A tree shows what each run and those below it have used, what it was granted, and what is left of it.
 func TestTheBudgetsOfATree(t *testing.T) {
 	var out strings.Builder
 	c := newCLI(nil, &out, io.Discard)
 	c.showTree([]agent.Node{
-		{Session: "s-1", Agent: "lead", Status: agent.StatusSuspended, Remaining: &agent.Budget{Tokens: new(int64(700))}},
-		{Session: "s-1/clerk-1", Agent: "clerk", Depth: 1, Status: agent.StatusSuspended, Granted: &agent.Budget{Tokens: new(int64(300)), Turns: new(7)}, Remaining: &agent.Budget{Tokens: new(int64(120)), Turns: new(2)}},
+		{Session: "s-1", Agent: "lead", Status: agent.StatusSuspended, Used: agent.Tally{Agents: 2, Turns: 6, Usage: agent.Usage{Input: 250, Output: 50}}, Remaining: &agent.Budget{Tokens: new(int64(700))}},
+		{Session: "s-1/clerk-1", Agent: "clerk", Depth: 1, Status: agent.StatusSuspended, Used: agent.Tally{Agents: 1, Turns: 5, Usage: agent.Usage{Input: 150, Output: 30}, Cost: agent.Dollar / 4}, Granted: &agent.Budget{Tokens: new(int64(300)), Turns: new(7)}, Remaining: &agent.Budget{Tokens: new(int64(120)), Turns: new(2)}},
 	})
 	require.Regexp(t, `(?m)^SESSION +AGENT +STATUS +AGENTS +USED +GRANTED +LEFT +WAITS FOR$`, out.String())
-	require.Regexp(t, `(?m)^s-1 +lead +suspended +1 +- +- +700 tokens *$`, out.String(), "nobody grants to a root")
-	require.Regexp(t, `(?m)^  /clerk-1 +clerk +suspended +0 +- +7 turns, 300 tokens +2 turns, 120 tokens *$`, out.String())
+	require.Regexp(t, `(?m)^s-1 +lead +suspended +1 +6 turns, 300 tokens, 0 USD +- +700 tokens *$`, out.String(), "nobody grants to a root")
+	require.Regexp(t, `(?m)^  /clerk-1 +clerk +suspended +0 +5 turns, 180 tokens, 0.25 USD +7 turns, 300 tokens +2 turns, 120 tokens *$`, out.String())
 }
 
 // What may have had its effect, and may not, is shown at the end of a run.

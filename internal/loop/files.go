@@ -169,11 +169,19 @@ func (r Request) withAnswer(d decision) agent.Message {
 // answerBytes and answerJSONLen return how much the message withAnswer counts. They don't count the
 // runtime's own words, which may change in a later build.
 func (r Request) answerBytes(d decision) int {
-	return len(fit(r.Text, maxQuoted)) + agent.Message{Parts: d.answer.Parts}.Size()
+	return len(r.quoted()) + agent.Message{Parts: d.answer.Parts}.Size()
 }
 
 func (r Request) answerJSONLen(d decision) int {
-	return messageFrame + partFrame + ownWords + jsonLen(fit(r.Text, maxQuoted)) + jsonLen(d.by) + partsJSONLen(d.answer.Parts)
+	return messageFrame + partFrame + ownWords + jsonLen(r.quoted()) + jsonLen(d.by) + partsJSONLen(d.answer.Parts)
+}
+
+// quoted returns the part of the message withAnswer that the runtime did not write.
+func (r Request) quoted() string {
+	if r.Type == agent.RequestClientTool {
+		return r.Call.Tool
+	}
+	return fit(askedText(r.Request), maxQuoted)
 }
 
 // Files returns the files of the messages that wait. No chunk of the log names them yet.

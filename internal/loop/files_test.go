@@ -303,3 +303,18 @@ func TestTheWeightOfFilesIsFixed(t *testing.T) {
 		require.Equal(t, c.weight, f.Weight(), "%s %d", c.mediaType, c.size)
 	}
 }
+
+// What the runtime asks counts nothing in the message with an answer's files, whatever its words are.
+func TestFilesOfAnAnswerCountNoWordsOfTheRuntime(t *testing.T) {
+	d := decision{answer: &agent.AnswerCommand{}}
+	for _, asked := range []agent.Request{
+		{Type: agent.RequestLimit}, {Type: agent.RequestApproval}, {Type: agent.RequestQuestion, Cause: causeUnknown},
+		{Type: agent.RequestClientTool, Call: &agent.RequestCall{Tool: "scan"}},
+	} {
+		short, long := Request{Request: asked}, Request{Request: asked}
+		short.Text, long.Text = "Go on?", "May the agent go on with this?"
+		require.Equal(t, []int{short.answerBytes(d), short.answerJSONLen(d)}, []int{long.answerBytes(d), long.answerJSONLen(d)}, asked.Type)
+	}
+	asked := Request{Request: agent.Request{Type: agent.RequestQuestion, Text: "Which?"}}
+	require.Equal(t, len("Which?"), asked.answerBytes(d))
+}

@@ -131,7 +131,7 @@ func (s *step) hookReturned(in ToolReturned) {
 	if in.Question != nil {
 		r.Status, r.Text = agent.CallFailed, "it asked something, and a hook asks nobody"
 	}
-	v, wrong := verdictOf(k, r)
+	v, wrong := s.verdictOf(k, r)
 	if v == nil {
 		v = failedVerdict(k, wrong)
 	}

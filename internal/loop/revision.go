@@ -65,6 +65,10 @@ const interruptedCompactionSince = 2
 // until they are checked. Before, the run failed.
 const cutBesideOutputSince = 2
 
+// silentFailureSince is the revision from which a check or a hook has also failed if its call failed with an empty text.
+// Before, the hook of a turn counted as having decided nothing, and a check that holds its run was made again at once.
+const silentFailureSince = 2
+
 // StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
 // versions of their own.
 const StateVersion = 1

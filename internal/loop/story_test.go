@@ -301,7 +301,7 @@ func (p *player) input(verb, rest string) Input {
 	case "delays":
 		return ModelDelayed{AskSeq: p.state.Turn.AskSeq, Until: p.now.Add(10 * time.Minute), Err: agent.Errorf(agent.Code(rest), "slow down")}
 	case "result":
-		f := strings.SplitN(rest, " ", 3)
+		f := append(strings.SplitN(rest, " ", 3), "") // without a text
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
 	case "judged": // a check: its call, what it has used, and its verdict
 		f := strings.SplitN(rest, " ", 3)

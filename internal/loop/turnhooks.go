@@ -40,7 +40,7 @@ func (s *step) turnDecided(k agent.Check, r agent.ToolResult) (d *agent.TurnDeci
 	case r.Status == agent.CallSkipped || r.Status != agent.CallOK && s.End.Stopping != nil:
 		return nil, ""
 	case r.Status != agent.CallOK:
-		wrong = fit(r.Text, maxReasoning)
+		wrong = s.whyFailed(r)
 	case json.Unmarshal([]byte(r.Text), d) != nil:
 		wrong = "what it said is no decision"
 	default:

@@ -19,7 +19,7 @@ func (s *step) checkReturned(r agent.ToolResult) {
 	if at.Point == agent.PointAfterTurn {
 		u.Decision, u.Error = s.turnDecided(k, r)
 	} else if r.Status == agent.CallOK || r.Status != agent.CallSkipped && s.End.Stopping == nil {
-		v, wrong := verdictOf(k, r)
+		v, wrong := s.verdictOf(k, r)
 		if v != nil {
 			v.Text, v.ToParent = "", false // only hooks around a suspension or a resume say these
 		}
@@ -41,9 +41,9 @@ const (
 )
 
 // verdictOf reads the verdict in a call's result. wrong says why there is none.
-func verdictOf(k agent.Check, r agent.ToolResult) (v *agent.Verdict, wrong string) {
+func (s *step) verdictOf(k agent.Check, r agent.ToolResult) (v *agent.Verdict, wrong string) {
 	if r.Status != agent.CallOK {
-		return nil, fit(r.Text, maxReasoning)
+		return nil, s.whyFailed(r)
 	}
 	raw := []byte(r.Text)
 	if k.Kind() == agent.CheckByAgent {
@@ -64,6 +64,15 @@ func verdictOf(k agent.Check, r agent.ToolResult) (v *agent.Verdict, wrong strin
 		v.Evidence[i] = fit(e, maxEvidence)
 	}
 	return v, ""
+}
+
+// whyFailed returns why a check's call failed, and is never empty: a call that says nothing has failed too.
+func (s *step) whyFailed(r agent.ToolResult) string {
+	why := fit(r.Text, maxReasoning)
+	if why == "" && s.Revision >= silentFailureSince {
+		return "it did not say why"
+	}
+	return why
 }
 
 // failedVerdict returns what a check counts as that could not be made; nil if the run is held.

@@ -79,15 +79,19 @@ func weightOf(tools []agent.ToolSpec) (n int) {
 	return n
 }
 
+// askedText returns the text of a request, if a model, a tool or a flow wrote it; empty if the runtime did.
+func askedText(r agent.Request) string {
+	if r.Type != agent.RequestQuestion || ownContext(r) > 0 || handsOver(r) {
+		return ""
+	}
+	return r.Text
+}
+
 // requestSize returns how many bytes a request counts.
 func requestSize(r agent.Request) int {
-	n := 0
-	own := ownContext(r) > 0 // as is the text
-	if !own {
+	n := len(askedText(r))
+	if ownContext(r) == 0 {
 		n += len(r.Context)
-	}
-	if r.Type == agent.RequestQuestion && !own && !handsOver(r) {
-		n += len(r.Text)
 	}
 	if r.Call != nil {
 		n += len(r.Call.Arguments)

@@ -51,11 +51,7 @@ func (o *Options) lanes(c client.Client, acts *activities.Activities, common sdk
 	// More slots than all lanes together: an activity that finds its lane full must be
 	// refused at once, and not wait for a slot that another lane holds.
 	common.MaxConcurrentActivityExecutionSize = whole
-	identity := common.Identity
-	if o.Temporal != nil {
-		o.Temporal(LaneRuns, &common)
-	}
-	common.Identity = identity // holds find the process by its identity
+	o.askUser(LaneRuns, &common)
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], acts)
 	if o.Register != nil {
@@ -89,12 +85,24 @@ func (o *Options) otherLaneOptions(l Lane, common sdk.Options) sdk.Options {
 			common.MaxConcurrentActivityTaskPollers = 2 // Temporal's default: all calls come by this queue
 		}
 	}
-	identity := common.Identity
-	if o.Temporal != nil {
-		o.Temporal(l, &common)
-	}
-	common.Identity = identity
+	o.askUser(l, &common)
 	return common
+}
+
+// askUser passes what was chosen for a lane to the user's function, which has the last word. A number of ours beside a
+// tuner or a poller behavior of the user's is dropped: the SDK refuses both together.
+func (o *Options) askUser(l Lane, options *sdk.Options) {
+	ours := *options
+	if o.Temporal != nil {
+		o.Temporal(l, options)
+	}
+	options.Identity = ours.Identity // holds find the process by its identity
+	if options.Tuner != nil && options.MaxConcurrentActivityExecutionSize == ours.MaxConcurrentActivityExecutionSize {
+		options.MaxConcurrentActivityExecutionSize = 0
+	}
+	if options.ActivityTaskPollerBehavior != nil && options.MaxConcurrentActivityTaskPollers == ours.MaxConcurrentActivityTaskPollers {
+		options.MaxConcurrentActivityTaskPollers = 0
+	}
 }
 
 // tunerOf returns a tuner that polls only while the lane has a free slot. A lane has no

@@ -101,7 +101,7 @@ func decodedBy(ctx workflow.Context, name string, p *commonpb.Payload) *signal {
 }
 
 // decodedSignalsSince is the revision from which a run takes signals that a codec of the user's own has
-// encoded. Before, it refused them.
+// encoded. Before, it refused them, or recorded a change of its own.
 const decodedSignalsSince = 2
 
 // decode returns a signal as the run takes it.

@@ -100,7 +100,8 @@ func toolReturned(in activities.ToolInput, o activities.ToolOutput, err *agent.E
 	return failed
 }
 
-// callEnd returns how an activity ended that failed. attempts is how many it could have had.
+// callEnd returns how an activity ended that failed. attempts is how many it could have had; 0
+// if a cancellation proves nothing.
 func callEnd(err *agent.Error, attempts int) loop.CallEnd {
 	var missed durable.NoSlot
 	switch {

@@ -49,7 +49,7 @@ type Proposal struct {
 	// Citations are dropped with a text that is cut. Files are what the answer gives back.
 	Citations []agent.Citation `json:"citations,omitempty"`
 	Files     []agent.File     `json:"files,omitempty"`
-	// Cut means that the text is not whole.
+	// Cut means that what is checked, the text, is not whole.
 	Cut bool `json:"cut,omitempty"`
 	// Next is the index of the check that is made next. Skip has the bit of each check that a check
 	// before it has skipped.
@@ -120,20 +120,30 @@ func (k *Checks) replied() { k.Replied = k.Asked != "" }
 // has reports whether a call is the one of the current check.
 func (k Checks) has(call string) bool { return k.Current != nil && k.Current.Call == call }
 
-// propose keeps an answer within a size. The text of a longer one is cut: the log has it whole. It
-// reports false for an output that is too long.
+// propose keeps an answer within a size. What is too long loses its citations, and then the end of its text: the log
+// has both whole. It reports false for an output that is too long by itself.
 func (k *Checks) propose(p Proposal, most int) bool {
 	if p.Size = proposalJSONLen(p); p.Size > most {
-		text := p.Text
-		p.Cut = true
-		p.Citations, p.Text = nil, ""          // the citations are about what is cut
-		least := proposalJSONLen(p) + ownWords // with the mark of the cut
-		if least > most && len(p.Output) > 0 {
+		p.Citations = nil // they may be about what is cut
+		if p.Size = proposalJSONLen(p); p.Size > most && !p.cutText(most) {
 			return false
 		}
-		p.Text, p.Size = excerpt.Of(text, bytesWithin(text, max(0, most-least)), len(text)), max(most, least)
 	}
 	k.Proposal = &p
+	return true
+}
+
+// cutText cuts the text to what a size has space for. It reports false for an output that is too long by itself.
+func (p *Proposal) cutText(most int) bool {
+	text := p.Text
+	p.Text = ""
+	p.Size = proposalJSONLen(*p)
+	if len(p.Output) > 0 && p.Size+ownWords > most { // the output says it all
+		return p.Size <= most
+	}
+	p.Cut = len(p.Output) == 0
+	least := p.Size + ownWords // with the mark of the cut
+	p.Text, p.Size = excerpt.Of(text, bytesWithin(text, max(0, most-least)), len(text)), max(most, least)
 	return true
 }
 

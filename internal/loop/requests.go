@@ -76,7 +76,7 @@ func (r Requests) size() (n int) {
 // did not write. The arguments of its call do not count: the call has them.
 func (r Request) sized(words string) Request {
 	r.Size = requestFrame + jsonLen(words) + r.contextJSONLen() + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
-		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session) + jsonLen(r.Name) + digestJSONLen(r.QuestionDigest)
+		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session) + jsonLen(r.Step) + jsonLen(r.Name) + digestJSONLen(r.QuestionDigest)
 	return r
 }
 
@@ -274,6 +274,7 @@ func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator
 	}
 	if i := s.Calls.find(o.CallID); i >= 0 {
 		r.Step = s.stepPath(s.Calls.List[i])
+		o.Size += jsonLen(r.Step)
 	}
 	s.Counters.Request++
 	r.ID, r.Session, r.Run, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.agent()

@@ -86,13 +86,22 @@ func TestAQuestionWithTheRuntimesChoicesIsMeasured(t *testing.T) {
 func TestALongAnswerIsCutBesideItsOutput(t *testing.T) {
 	var k Checks
 	require.True(t, k.propose(Proposal{Text: strings.Repeat("x", 500_000), Output: json.RawMessage(`{"total":1}`)}, proposalShare))
-	require.True(t, k.Proposal.Cut)
+	require.False(t, k.Proposal.Cut, "the output is whole")
 	require.LessOrEqual(t, proposalJSONLen(*k.Proposal), k.Proposal.Size)
 	require.Equal(t, proposalShare, k.Proposal.Size)
 	for _, most := range []int{-1000, 0, 200, 3000} { // a state that is full may have less than none
 		require.True(t, k.propose(Proposal{Text: strings.Repeat("<\xff", 5000)}, most))
 		require.GreaterOrEqual(t, k.Proposal.Size, max(most, proposalJSONLen(*k.Proposal)))
+		require.True(t, k.Proposal.Cut)
 	}
+	output := json.RawMessage(`{"total":1}`)
+	bare := proposalJSONLen(Proposal{Output: output})
+	require.True(t, k.propose(Proposal{Text: strings.Repeat("x", 600), Output: output}, bare+500), "the mark of a cut has no space, and the output has")
+	require.Equal(t, []any{"", output, bare}, []any{k.Proposal.Text, k.Proposal.Output, k.Proposal.Size})
+	require.False(t, k.propose(Proposal{Text: "x", Output: output}, bare-1))
+	cited := Proposal{Text: "short", Citations: slices.Repeat([]agent.Citation{{URL: "https://example.com/a"}}, 100)}
+	require.True(t, k.propose(cited, 2000))
+	require.Equal(t, []any{"short", false, proposalJSONLen(Proposal{Text: "short"})}, []any{k.Proposal.Text, k.Proposal.Cut, k.Proposal.Size}, "only the citations were too long")
 	require.False(t, k.propose(Proposal{Text: "x", Output: json.RawMessage(`"` + strings.Repeat("x", proposalShare) + `"`)}, proposalShare))
 }
 

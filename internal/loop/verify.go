@@ -17,9 +17,7 @@ func (s *State) verifies() bool {
 // propose keeps an answer until it is checked. The rules make the checks.
 func (s *step) propose(reason, text string, r wire.Reply, call string) {
 	p := Proposal{Reason: reason, Call: call, Text: text, Output: r.Output, Citations: agent.Message{Parts: r.Parts}.Citations(), Files: s.returned(r.Returned)}
-	most := min(proposalShare, s.space()-checkFrame)
-	tooLong := len(p.Output) > 0 && proposalJSONLen(p) > most && s.Revision < cutBesideOutputSince
-	if tooLong || !s.Checks.propose(p, most) {
+	if !s.Checks.propose(p, min(proposalShare, s.space()-checkFrame)) {
 		s.fail(agent.Errorf(agent.CodeTooLarge, "the output waits until it is checked, and is too long to be kept: it has %d bytes", len(p.Output)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -41,25 +42,28 @@ func TestACallThatKillsFiveProcessesSuspendsItsRun(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	c := newCell(t, "kill-lost")
+	_, ended := startMortal(t, c.addr, c.queue, c.dir)
 	run, err := c.Start(t.Context(), "victim", "go", nil)
 	require.NoError(t, err)
 	rests := make(chan *agent.Outcome, 1)
 	go func() {
 		o, err := run.Wait(t.Context())
-		if err == nil {
-			rests <- o
-		}
+		assert.NoError(t, err)
+		rests <- o
 	}()
 	lost, o := 0, (*agent.Outcome)(nil)
-	for o == nil {
-		_, ended := startMortal(t, c.addr, c.queue, c.dir)
+	for lost <= 5 && o == nil {
 		select {
-		case <-ended:
+		case <-ended: // a call is made again when its process was missed for 30 seconds, and after a while
 			lost++
+			_, ended = startMortal(t, c.addr, c.queue, c.dir)
 		case o = <-rests:
+		case <-time.After(patience):
+			require.Fail(t, "the call is not made again, and its run does not rest")
 		}
 	}
 	require.Equal(t, 5, lost)
+	require.NotNil(t, o)
 	require.Equal(t, agent.StatusSuspended, o.Status, "%+v", o.Error)
 	require.Equal(t, string(agent.CodeWorkerLost), o.Suspension.Cause)
 	require.Eventually(t, func() bool {

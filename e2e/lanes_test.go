@@ -264,6 +264,7 @@ func TestBusyModelsKeepNoToolWaiting(t *testing.T) {
 	case <-time.After(patience):
 		require.Fail(t, "the tool is not called")
 	}
+	s.waitsIn(t, approved, worker.LaneModels)
 	_, err := approved.Interrupt(t.Context(), "enough for now", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.SuspensionHeld, s.suspended(t, approved).Kind)

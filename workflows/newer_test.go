@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -34,4 +35,27 @@ func TestAStateThatThisBuildDoesNotKnowStopsTheTask(t *testing.T) {
 	var failed *temporal.PanicError // Temporal fails the task for it, and tries it again
 	require.ErrorAs(t, b.GetWorkflowError(), &failed)
 	require.ErrorContains(t, failed, "the run's state can't be read by this build")
+}
+
+// So does the account of a day's limits, and what a parent of a newer build begins a run with.
+func TestAnInputThatThisBuildDoesNotKnowStopsTheTask(t *testing.T) {
+	raw := func(json string) converter.RawValue {
+		return converter.NewRawValue(&commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)}, Data: []byte(json)})
+	}
+	stops := func(b *bench, kind string, args ...any) {
+		b.ExecuteWorkflow(kind, args...)
+		var failed *temporal.PanicError
+		require.ErrorAs(t, b.GetWorkflowError(), &failed)
+		require.ErrorContains(t, failed, "can't be read by this build")
+	}
+	b := setup(t, agent.Definition{}, testsuite.NewScript())
+	b.SetContinuedExecutionRunID("default-test-run-id")
+	stops(b, signals.DailyType, raw(`{"day":"2026-11-21","later":1}`), raw(`{"from":"default-test-run-id"}`))
+
+	b.fresh()
+	b.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		return workflow.ExecuteChildWorkflow(ctx, signals.WorkflowType, raw(`{"agent":"tester","input":{"text":"go"}}`), nil, raw(`{"later":1}`)).Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: "parent"})
+	b.ExecuteWorkflow("parent")
+	require.ErrorContains(t, b.GetWorkflowError(), "can't be read by this build")
 }

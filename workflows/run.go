@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"time"
@@ -167,15 +168,17 @@ func (r *run) readStart(raw converter.RawValue) (agent.Start, *agent.Error) {
 }
 
 // decoded returns a value that our own code encoded; nil if there is none. A refused
-// payload is an error.
+// payload is an error. A member that this build does not know fails the task and not the run, as in a
+// carried state: a newer build will take it.
 func decoded[T any](raw converter.RawValue) (*T, *agent.Error) {
 	data, bad := durable.Bytes(raw)
 	if data == nil {
 		return nil, bad
 	}
-	v := new(T)
-	if err := json.Unmarshal(data, v); err != nil {
-		panic(agent.Errorf(agent.CodeIncompatible, "the run's input can't be read by this build: %w", err)) // the task fails, not the run
+	v, d := new(T), json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		panic(agent.Errorf(agent.CodeIncompatible, "the run's input can't be read by this build: %w", err))
 	}
 	return v, nil
 }

@@ -62,6 +62,24 @@ func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said, "--- FAIL: TestRecordedHistoriesReplay/"), said)
 }
 
+// Thresholds belong to a revision, too: a build that seals earlier from its revision on replays every recorded
+// history as it was. If it seals earlier in every run, it replays none that has so much to store.
+func TestANewerBuildKeepsTheThresholdsOfOlderRuns(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	seals := func(since int) []edit {
+		return []edit{
+			{"../internal/loop/revision.go", fmt.Sprintf("	Revision = %d\n", loop.Revision), fmt.Sprintf("	Revision = %d\n", next)},
+			{"../internal/loop/rules.go", "s.Log.needsSeal() && s.Log.canSeal()", fmt.Sprintf("(s.Log.needsSeal() || s.Revision >= %d && s.Log.Bytes >= 2048) && s.Log.canSeal()", since)},
+		}
+	}
+	said, err := replaysOver(t, overlay(t, edited(t, seals(next))))
+	require.NoError(t, err, said)
+	said, err = replaysOver(t, overlay(t, edited(t, seals(1))))
+	require.Error(t, err)
+	require.Contains(t, said, "--- FAIL: TestRecordedHistoriesReplay/", said)
+}
+
 // A run that a build of the next revision began knows what that revision knows. If a task of it comes
 // to a build of this revision, the task fails and the run does not: it goes on with a build
 // that knows the revision.

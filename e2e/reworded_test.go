@@ -62,7 +62,16 @@ func TestAnotherWordingReplaysAllHistories(t *testing.T) {
 	said, err := replaysOver(t, other)
 	require.NoError(t, err, said)
 	require.Contains(t, said, "ok")
-	require.Equal(t, numbersOver(t, overlay(t, nil)), numbersOver(t, other))
+	numbers := numbersOver(t, overlay(t, nil))
+	require.Equal(t, numbers, numbersOver(t, other))
+
+	// A machine that counts its own questions is found.
+	weights, err := filepath.Abs("../internal/loop/weight.go")
+	require.NoError(t, err)
+	guard := " || ownContext(r) > 0 || handsOver(r)"
+	require.Equal(t, 1, strings.Count(string(texts[weights]), guard))
+	texts[weights] = []byte(strings.Replace(string(texts[weights]), guard, "", 1))
+	require.NotEqual(t, numbers, numbersOver(t, overlay(t, texts)))
 }
 
 // numbersOver returns what the machine's stories decide on other texts, and by which sizes.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,25 @@ func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
 		require.Len(t, r.told, 1)
 		leaveOther()
 		require.Empty(t, r.hear)
+	})
+}
+
+// A process whose clock is ahead, or behind, hears of a hold as any other: a hold names no time, and is compared
+// with none.
+func TestAHoldNamesNoTime(t *testing.T) {
+	for f := range reflect.TypeFor[agent.HoldRef]().Fields() {
+		require.Contains(t, []reflect.Kind{reflect.String, reflect.Int, reflect.Int64}, f.Type.Kind(), f.Name)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(365 * 24 * time.Hour) // the clock of this process is a year ahead of the one that holds
+		r := &roots{hear: map[string]func(agent.HoldRef){}}
+		f := NewInFlight()
+		f.Holds = r
+		ctx, leave := f.enter(t.Context(), "a", nil)
+		defer leave()
+		r.hear["a"](agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt})
+		synctest.Wait()
+		require.Equal(t, "a", heldBy(ctx).Session)
 	})
 }
 

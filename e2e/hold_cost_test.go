@@ -55,6 +55,8 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 				require.NotZero(t, cost[queries], "others are told")
 			}
 			require.LessOrEqual(t, cost[queries], agents+tools+1, "a question to each process that works for it")
+			require.LessOrEqual(t, cost["DescribeTaskQueue"], agents, "who there is, is asked once for holds that come together")
+			require.LessOrEqual(t, cost["SignalWorkflowExecution"], agents, "and a run is told once")
 			require.Zero(t, cost["StartWorkflowExecution"]+cost["SignalWithStartWorkflowExecution"], "nothing is written")
 		})
 	}

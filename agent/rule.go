@@ -185,5 +185,8 @@ func (p AnswerTimeouts) check() error {
 	if p.Default != "" && p.Deadline == 0 {
 		return Errorf(CodeInvalidInput, "a default is what a deadline decides: set deadline too").WithPath("default")
 	}
+	if len(p.Default) > maxQuestion {
+		return Errorf(CodeInvalidInput, "the default has %d bytes; at most %d are taken", len(p.Default), maxQuestion).WithPath("default")
+	}
 	return nil
 }

@@ -95,6 +95,9 @@ const (
 // maxUnknown bounds how many calls with an unknown outcome are kept: the last ones.
 const maxUnknown = 64
 
+// unknownShare bounds them in bytes of JSON, within fixedShare.
+const unknownShare = 32 << 10
+
 func (c Calls) clone() Calls {
 	c.List = slices.Clone(c.List)
 	c.Counts = slices.Clone(c.Counts)
@@ -216,7 +219,10 @@ func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].jsonLen() }
 // clear ends the turn's calls.
 func (c *Calls) clear() { c.List = nil }
 
-func (c *Calls) remark(i int, note string) { c.List[i].Remark = note }
+// maxRemark bounds a remark, in bytes of JSON: a call's frame has space for it.
+const maxRemark = 600
+
+func (c *Calls) remark(i int, note string) { c.List[i].Remark = fit(note, maxRemark) }
 
 // begin marks a call as running; most is what a flow's model call may use.
 func (c *Calls) begin(i int, at time.Time, most agent.Estimate) {
@@ -289,6 +295,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 	}
 	if k.Remark != "" {
 		r.Text += "\n\n" + k.Remark
+		k.Remark = ""
 	}
 	if k.Edited && r.Status != agent.CallSkipped {
 		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", k.Arguments, r.Text)
@@ -374,8 +381,12 @@ func (c *Calls) rememberUnknown(i int, run, step string) {
 	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
 		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), firstOf(step, k.ID)), Since: k.Since.UTC().Format(time.RFC3339),
 	})
-	if n := len(c.Unknown) - maxUnknown; n > 0 {
-		c.Unknown = slices.Clone(c.Unknown[n:])
+	size := 0
+	for n, u := range slices.Backward(c.Unknown) { // the oldest are dropped, by number and by length
+		if size += callFrame/4 + jsonLen(u.Tool) + jsonLen(u.Key); size > unknownShare || len(c.Unknown)-n > maxUnknown {
+			c.Unknown = slices.Clone(c.Unknown[n+1:])
+			return
+		}
 	}
 }
 

@@ -299,13 +299,13 @@ func (s *step) resolveUnknown(i int, text string) bool {
 	if c.Approver != "" { // else anybody could say what came of a call that only they may allow
 		o.Approvers = []string{c.Approver}
 	}
-	if o = o.sized(c.ProviderID + callNameWords(c)); !s.mayKeep(i, o) {
+	p := s.answerTimeouts()
+	p.Default = string(wire.UnknownFail)
+	if o = s.timed(o, p, c.ProviderID+callNameWords(c)); !s.mayKeep(i, o) {
 		return false
 	}
 	s.record(agent.Event{Type: agent.EventCallUnknown, Call: s.callUpdate(c, agent.CallUnknown)})
-	p := s.answerTimeouts()
-	p.Default = string(wire.UnknownFail)
-	s.Calls.awaitRequest(i, s.openRequest(o, p, agent.InitiatorPolicy, string(agent.CallUnknown)))
+	s.Calls.awaitRequest(i, s.openRequest(o, agent.InitiatorPolicy, string(agent.CallUnknown)))
 	s.Calls.markUnknown(i, text)
 	return true
 }

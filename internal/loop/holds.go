@@ -247,7 +247,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 // call again.
 func (s *step) holdForLostWorkers(err *agent.Error) {
 	if s.Holds.own() != nil { // a resume is needed anyway: only the cause is new
-		s.Suspensions.setInitiator(agent.InitiatorPolicy, string(err.Code), err.Message)
+		s.Suspensions.setInitiator(agent.InitiatorPolicy, string(err.Code), fit(err.Message, maxReason))
 		return
 	}
 	s.openSuspension(agent.InitiatorPolicy, string(err.Code), err.Message) // before addHold, which would name the verb as the cause

@@ -249,7 +249,7 @@ func (s *step) tellResume(was agent.HookSuspension, r agent.Resumed) {
 
 // hookReason returns why a hook has said no.
 func hookReason(k agent.Check, v agent.Verdict) string {
-	return firstOf(v.Reasoning, k.FeedbackFallback, "it gave no reason")
+	return fit(firstOf(v.Reasoning, k.FeedbackFallback, "it gave no reason"), maxReasoning)
 }
 
 // AsksHook reports whether a hook around a suspension works, or a resume waits for one. The run does not

@@ -58,7 +58,7 @@ func (l Late) clone() Late {
 }
 
 func (r ExpiredRequest) jsonLen() int {
-	return lateFrame + jsonLen(r.ID) + jsonLen(r.Type) + jsonLen(r.Text) + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + jsonLen(r.Confirm) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
+	return lateFrame + jsonLen(r.ID) + jsonLen(r.Type) + maxLateText + jsonLen(r.Default) + jsonLen(r.Tool) + jsonLen(r.Digest) + jsonLen(r.Confirm) + textsJSONLen(r.Choices) + textsJSONLen(r.Approvers)
 }
 
 // expired remembers a request that its deadline decided. One that is too long is not remembered.

@@ -157,11 +157,14 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	case e.Hold != nil:
 		n += jsonLen(e.Hold.By) + jsonLen(e.Hold.RemovedBy) + jsonLen(e.Hold.Reason) + jsonLen(e.Hold.Session)
 	case e.Answer != nil:
-		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason) + jsonLen(e.Answer.Text)
+		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.Decision) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason) + jsonLen(e.Answer.Text)
 	case e.Call != nil:
 		n += jsonLen(e.Call.Tool) + jsonLen(e.Call.Step)
 	case e.Child != nil:
 		n += jsonLen(e.Child.Session) + jsonLen(e.Child.Agent) + jsonLen(e.Child.Step) + maxName
+		if e.Child.Workspace != nil {
+			n += workspaceFrame
+		}
 	case e.Resumed != nil:
 		n += jsonLen(e.Resumed.By) + jsonLen(e.Resumed.Event)
 	case e.Refusal != nil:
@@ -173,6 +176,12 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 		}
 		if c := e.Suspension.Conditions; c != nil {
 			n += conditionsJSONLen(*c)
+		}
+		for _, w := range e.Suspension.Waits {
+			n += jsonLen(w.Step) + conditionsJSONLen(w.Conditions)
+		}
+		if f := e.Suspension.OwnerFailed; f != nil {
+			n += verbFrame + jsonLen(f.Suspension) + jsonLen(f.Owner) + jsonLen(f.Code) + jsonLen(f.Reason)
 		}
 	case e.Type == agent.EventLimitExtended:
 	default:

@@ -46,14 +46,14 @@ func (s *step) takeQuestions() (asked bool) {
 // openCallRequest lets a call wait for the answer to a request, if the state has space for
 // both. words is the part of the request's text that the runtime did not write.
 func (s *step) openCallRequest(i int, r agent.Request, words string, p agent.AnswerTimeouts, by agent.Initiator, cause string) (opened bool) {
-	o := Request{Request: r, CallID: s.Calls.List[i].ID}.sized(words)
+	o := s.timed(Request{Request: r, CallID: s.Calls.List[i].ID}, p, words)
 	if !s.mayKeep(i, o) {
 		if !s.leaveOut(i) {
 			s.setResult(i, agent.CallRejected, tooMuchAsked)
 		}
 		return false
 	}
-	s.Calls.awaitRequest(i, s.openRequest(o, p, by, cause))
+	s.Calls.awaitRequest(i, s.openRequest(o, by, cause))
 	return true
 }
 

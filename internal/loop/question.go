@@ -49,15 +49,12 @@ func (s *step) askPerson(i int, q agent.ToolQuestion) {
 	r := agent.Request{
 		Type: agent.RequestQuestion, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}
-	if q.Timeouts != nil && p.Deadline > 0 { // the Spec's default is counted with the Spec
-		r.Default = p.Default
-	}
-	o := Request{Request: r, CallID: c.ID, RetryCall: true, ToolState: q.State, Name: q.Name, QuestionDigest: q.Digest, MustFit: q.MustFit}.sized(q.Text)
+	o := s.timed(Request{Request: r, CallID: c.ID, RetryCall: true, ToolState: q.State, Name: q.Name, QuestionDigest: q.Digest, MustFit: q.MustFit}, p, q.Text)
 	if !s.mayKeep(i, o) {
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
 		return
 	}
-	s.Calls.awaitRequest(i, s.openRequest(o, p, agent.InitiatorSelf, causeToolAsks))
+	s.Calls.awaitRequest(i, s.openRequest(o, agent.InitiatorSelf, causeToolAsks))
 }
 
 // waitInCall lets a running step of a flow wait for an event or a time, in the middle of its call. It

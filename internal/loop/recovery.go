@@ -75,7 +75,7 @@ func (r *Recovery) resetAll() { r.Counts = nil }
 // setNote sets the message behind the turn's results; takeNote takes it, and dropNote drops it.
 func (r *Recovery) setNote(text string, bytes int) {
 	r.Note = fit(text, maxRecoveryNote)
-	r.NoteBytes = min(bytes, len(r.Note))
+	r.NoteBytes = min(bytes, maxRecoveryNote)
 }
 
 func (r *Recovery) takeNote() (text string, bytes int) {

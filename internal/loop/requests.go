@@ -263,8 +263,23 @@ func redacted(m agent.MemoRequest) agent.MemoRequest {
 	return m
 }
 
+// timed returns a request with its times, the step that asks, and then its size; see sized for words.
+func (s *step) timed(o Request, p agent.AnswerTimeouts, words string) Request {
+	r := &o.Request
+	if i := s.Calls.find(o.CallID); i >= 0 {
+		r.Step = s.stepPath(s.Calls.List[i])
+	}
+	if p.Deadline > 0 {
+		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default
+	}
+	if p.Remind > 0 {
+		r.RemindAt = s.now().Add(time.Duration(p.Remind))
+	}
+	return o.sized(words)
+}
+
 // openRequest opens a request and returns its id.
-func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator, cause string) string {
+func (s *step) openRequest(o Request, by agent.Initiator, cause string) string {
 	r := &o.Request
 	// First: the request names the suspension that it belongs to. A flow's other steps go on,
 	// so its requests belong to none.
@@ -272,19 +287,9 @@ func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator
 		s.openSuspension(by, cause, r.Text)
 		r.Suspension = s.Suspensions.Open.ID
 	}
-	if i := s.Calls.find(o.CallID); i >= 0 {
-		r.Step = s.stepPath(s.Calls.List[i])
-		o.Size += jsonLen(r.Step)
-	}
 	s.Counters.Request++
 	r.ID, r.Session, r.Run, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.agent()
 	r.Opened = s.now()
-	if p.Deadline > 0 {
-		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default
-	}
-	if p.Remind > 0 {
-		r.RemindAt = s.now().Add(time.Duration(p.Remind))
-	}
 	s.Requests.open(o)
 	s.changed = true
 	s.record(agent.Event{Type: agent.EventRequestOpened, Request: r})
@@ -305,9 +310,9 @@ func (s *step) askLimit(err *agent.Error) {
 	if d := s.Spec.AnswerTimeouts.Default; d == choiceContinue || d == choiceStop {
 		p.Default = d
 	}
-	s.openRequest(Request{Request: agent.Request{
+	s.openRequest(s.timed(Request{Request: agent.Request{
 		Type: agent.RequestLimit, Text: err.Message, Context: fit(s.progress(), maxProgress), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
-	}}.sized(""), p, agent.InitiatorPolicy, string(err.Code))
+	}}, p, ""), agent.InitiatorPolicy, string(err.Code))
 }
 
 // closeUnanswered closes a request that nobody answered.

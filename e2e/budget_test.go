@@ -106,6 +106,13 @@ func TestATreesLimitAsksAtItsOwner(t *testing.T) {
 			nodes, err := run.Tree(t.Context())
 			return err == nil && len(nodes) == 2 && nodes[1].Suspension != nil && nodes[1].Suspension.Kind == agent.SuspensionAwaitingBudget
 		}, patience, 50*time.Millisecond)
+		nodes, err := run.Tree(t.Context()) // the tree says also while it rests what is used and left
+		require.NoError(t, err)
+		require.NotNil(t, nodes[0].Remaining, "%+v", nodes[0])
+		require.NotNil(t, nodes[0].Remaining.Tokens)
+		require.NotNil(t, nodes[1].Granted, "%+v", nodes[1])
+		require.Positive(t, *nodes[1].Granted.Tokens)
+		require.Positive(t, nodes[1].Used.Usage.Total())
 		choice := 0
 		_, err = s.Answer(t.Context(), rest.Requests[0], "", &client.AnswerOptions{Choice: &choice})
 		require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 // How large a state can become.
 //
 // A new execution gets the state as JSON in one payload, and the server takes at most 2 MiB.
-// maxState leaves a fifteenth of that to a codec. It is the sum of shares, and each part keeps
+// maxState leaves a sixteenth of that to a codec. It is the sum of shares, and each part keeps
 // to its own share.
 //
 // What can be read elsewhere is dropped, the oldest first: texts of children that have
@@ -23,11 +23,11 @@ import (
 // It never depends on what an encoder writes. The runtime's own words count as frames: else
 // a new wording would refuse something else in a replay.
 const (
-	maxState = 1908 << 10
+	maxState = 1920 << 10
 
 	waitShare      = 732 << 10 // what waits for somebody: see space
 	childShare     = 208 << 10 // Children
-	ledgerShare    = 324 << 10 // Ledger: an account for each of maxWorking
+	ledgerShare    = 288 << 10 // Ledger: an account for each of maxWorking
 	verbShare      = 136 << 10 // Verbs.Processed and Verbs.UsedTokens
 	usedTokenShare = 20 << 10  // Verbs.UsedTokens: maxUsedTokens of 48 bytes
 	refuseShare    = 20 << 10  // Verbs.Refused
@@ -38,6 +38,7 @@ const (
 	alongShare     = 40 << 10  // Log, with a tail that goes along
 	pastShare      = 32 << 10  // Requests.Decided and Late
 	artifactShare  = 32 << 10  // Artifacts.List, and as much again for Artifacts.Children
+	policyShare    = 48 << 10  // parts of policies that are not counted with the Spec: Recovery, Lessons, Loops, Adaptive, Skills, Watch
 )
 
 // decidedShare is the share of Requests.Decided within pastShare.
@@ -64,6 +65,7 @@ const (
 	receiptFrame   = 24
 	workspaceFrame = 1200 // of a child's, without its paths
 	digestFrame    = 17   // of a verb, a message or an event with an id
+	maxMark        = 64   // of a watched file's digest
 	lineFrame      = 512
 	ownWords       = 1 << 10 // the runtime's words in a message or a result
 	maxReason      = 1 << 10

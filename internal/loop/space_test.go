@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/internal/wire"
@@ -45,6 +47,108 @@ func TestNothingIsLongerThanIsCounted(t *testing.T) {
 		require.True(t, strings.HasPrefix(text, text[:bytesWithin(text, most)]))
 		require.LessOrEqual(t, jsonLen(text[:bytesWithin(text, most)]), most)
 	})
+}
+
+// share is a share of maxState, and the fields of State that it is for. A part whose fields
+// belong to several shares is named field by field.
+type share struct {
+	name   string
+	most   int
+	fields string
+}
+
+var shares = []share{
+	// What space counts.
+	{"what waits", waitShare, "Messages.Pending Messages.Emitted Requests.Open Calls.List Park Checks.Proposal Checks.Asked Hooks.Calls Hooks.NextTurn Hooks.Note SuspensionHooks.Resume Flow.StateChanges Flow.Answers"},
+	{"children", childShare, "Children"},
+	{"accounts", ledgerShare, "Ledger"},
+	{"verbs", verbShare + refuseShare, "Verbs"},
+	{"receipts", receiptShare, "Messages.Receipts"},
+	{"turn", turnShare, "Turn"},
+	{"artifacts", artifactShare, "Artifacts.List Artifacts.Left"},
+	{"children's artifacts", artifactShare, "Artifacts.Children"},
+	{"log", alongShare, "Log"},
+	{"decided", pastShare, "Requests.Decided Late"},
+	// The Spec's length counts the reports that the agent asks for.
+	{"spec", specShare, "Spec Parent Requests.Always RunReport Progress Loops.Equal"},
+	// A verdict is in a Current only within a step.
+	{"policies", policyShare, "Recovery Lessons Loops.Calls Loops.Results Loops.Idle Adaptive Skills Watch Daemon Workspace Notebook Refreshing Checks.Current Checks.Made Checks.Invocations Checks.Vetoes Checks.VetoesBy Checks.AskedBy Checks.Replied Checks.Capped Checks.CappedBy " +
+		"Hooks.Task Hooks.Vetoes Hooks.VetoesBy Hooks.Done Hooks.Due Hooks.Next Hooks.TextCalls Hooks.NoteBytes Flow.News Flow.Full Flow.Freed SuspensionHooks.Current SuspensionHooks.Dropped SuspensionHooks.Resumed SuspensionHooks.Denied"},
+	{"the rest", fixedShare, "V Session Run Phase Origin Counters Budget Holds Suspensions End NextTimer TraceSegment TaskLoad Calls.Counts Calls.InheritedCounts Calls.Unknown Messages.PendingSize Messages.EmittedSize Messages.ReceiptSize"},
+}
+
+// values returns the fields of a share.
+func (h share) values(s State) (all []any) {
+	for _, path := range strings.Fields(h.fields) {
+		v := reflect.ValueOf(s)
+		for name := range strings.SplitSeq(path, ".") {
+			v = v.FieldByName(name)
+		}
+		all = append(all, v.Interface())
+	}
+	return all
+}
+
+// Each field of a state has one share, and the shares together are at most maxState. So no
+// new field makes a state too long for a new execution.
+func TestEachFieldOfTheStateHasAShare(t *testing.T) {
+	var named, fields []string
+	split := map[string]bool{}
+	sum := 0
+	for _, one := range shares {
+		sum += one.most
+		for _, path := range strings.Fields(one.fields) {
+			part, _, within := strings.Cut(path, ".")
+			named, split[part] = append(named, path), split[part] || within
+		}
+	}
+	for f := range reflect.TypeFor[State]().Fields() {
+		if !split[f.Name] {
+			fields = append(fields, f.Name)
+			continue
+		}
+		for sub := range f.Type.Fields() {
+			fields = append(fields, f.Name+"."+sub.Name)
+		}
+	}
+	require.ElementsMatch(t, fields, named)
+	require.LessOrEqual(t, sum, maxState)
+
+	a := Account{Session: strings.Repeat("s", 256), Recalled: true}
+	for r := range wire.Resources {
+		a.Granted[r], a.Blocked[r] = maxGrant(r), askUrgent
+	}
+	a.Returned, a.Requested = a.Granted, a.Granted
+	u := agent.Usage{Input: amount.Max, Output: amount.Max, CacheRead: amount.Max, CacheWrite: amount.Max}
+	a.Used = agent.Tally{Agents: amount.Max, Turns: amount.Max, Usage: u, Cost: amount.Max, Estimated: agent.Estimate{Tokens: amount.Max, Cost: amount.Max}}
+	require.LessOrEqual(t, (maxWorking+2)*written(a), ledgerShare, "with the run's own grant, and what has ended")
+}
+
+// fillPolicies fills the parts of policies with as much as they take.
+func fillPolicies(s *State) {
+	s.Recovery.setNote(times(maxRecoveryNote), 1e6)
+	for i := range maxFailureCounts + 1 {
+		s.Recovery.count(agent.FailurePolicyViolation, fmt.Sprintf("%s%02d", strings.Repeat("t", 62), i))
+	}
+	for i := range agent.MaxLessons + 1 {
+		s.Lessons.add(agent.Lesson{Kind: agent.FailureKind(fmt.Sprintf("%s_%d", agent.FailurePolicyViolation, i)), Text: fit(times(maxLesson), maxLesson), Turn: 1e6})
+	}
+	d := agent.LoopDetection{Scope: agent.LoopScopeRun, Cycles: 10, Results: 100}
+	for i := range maxEqualCalls + 1 {
+		digest := fmt.Sprintf("%016x", i)
+		s.Loops.called(digest, d)
+		s.Loops.Equal = append(s.Loops.Equal[max(0, len(s.Loops.Equal)-maxEqualCalls+1):], EqualCalls{digest, maxEqualCount})
+		s.Loops.Results = append(s.Loops.Results[max(0, len(s.Loops.Results)-maxResultCounts+1):], ResultCount{fmt.Sprintf("%s%02d", strings.Repeat("t", 62), i), digest, 1e6})
+	}
+	for range maxMoves {
+		s.Adaptive.Moves = append(s.Adaptive.Moves, agent.LimitMove{Limit: "own_turns", From: 1e6, To: 1e6, Reason: agent.MovedByHook, Turn: 1e6, Why: fit(times(maxMoveWhy), maxMoveWhy)})
+	}
+	for i := range agent.MaxActiveSkills {
+		s.Skills.Active = append(s.Skills.Active, ActiveSkill{fmt.Sprintf("%s%d", strings.Repeat("k", 63), i), strings.Repeat("d", 64), agent.SkillMatched})
+	}
+	s.Skills.Load, s.Skills.Files = s.Skills.Active, slices.Repeat([]string{strings.Repeat("<", 128)}, agent.MaxWorkingFiles)
+	s.Watch.take(slices.Repeat([]agent.FileMark{{Digest: times(1000), Newest: 1 << 62}}, 8))
+	s.Daemon.handle(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: times(agent.MaxIDLength)}, Topic: times(128)})
 }
 
 // stuffed is a run in the middle of filling up.
@@ -85,6 +189,11 @@ func stuff(t require.TestingT) *stuffed {
 		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
 		Rules: []agent.Rule{{Do: agent.RulingAsk}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1e18, Tokens: 1e18, WallClock: 1e18, Agents: 1e18, OwnTurns: 1e9},
 	}}
+	// Policies whose parts fill up with it, but decide nothing here.
+	spec.Report, spec.Lessons, spec.SkillMatch, spec.Daemon.Watch = true, true, &agent.SkillMatch{}, []string{"inbox"}
+	spec.LoopDetection = agent.LoopDetection{Scope: agent.LoopScopeRun, Cycles: 10, Results: 100}
+	spec.Recovery = agent.Recovery{agent.FailureToolError: {Do: agent.RecoverCorrect, Times: 1e9, Text: times(100)}}
+	spec.Limits.Adaptive = &agent.AdaptiveLimit{Initial: 1e9, Max: 1e9}
 	spec.Definition = spec.WithDefaults()
 	for i := range 128 {
 		spec.Toolset = append(spec.Toolset, agent.ToolSpec{Name: fmt.Sprintf("%s_%03d", strings.Repeat("t", 58), i)})
@@ -244,19 +353,13 @@ func (p *stuffed) carry(t *testing.T) {
 	require.True(t, p.state.Log.FinalSealDone)
 	s := p.state
 	s.Calls.InheritedCounts = s.Calls.Counts // of a fork
-	for name, part := range map[string]struct {
-		of    any
-		share int
-	}{
-		"what waits": {[]any{s.Messages.Pending, s.Messages.Emitted, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
-		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "refused verbs": {s.Verbs.Refused, refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
-		"artifacts": {s.Artifacts.List, artifactShare}, "children's artifacts": {s.Artifacts.Children, artifactShare},
-		"log": {s.Log, alongShare}, "decided": {[]any{s.Requests.Decided, s.Late}, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
-		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
-	} {
-		t.Logf("%s: %d of %d bytes", name, written(part.of), part.share)
-		require.LessOrEqual(t, written(part.of), part.share, name)
+	fillPolicies(&s)
+	for _, one := range shares {
+		n := written(one.values(s))
+		t.Logf("%s: %d of %d bytes", one.name, n, one.most)
+		require.LessOrEqual(t, n, one.most, one.name)
 	}
+	require.LessOrEqual(t, written(s.Verbs.Refused), refuseShare)
 	t.Logf("in all: %d of %d bytes", written(s), maxState)
 	require.LessOrEqual(t, written(s), maxState)
 }

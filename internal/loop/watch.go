@@ -45,8 +45,12 @@ func (w *Watch) begin() { w.Looking, w.N = true, w.N+1 }
 func (w *Watch) over() { w.Looking = false }
 
 // take keeps what a look has seen, and reports whether that is a change. The first look is what later
-// ones are compared with.
+// ones are compared with. The state keeps the marks, so it bounds their digests.
 func (w *Watch) take(marks []agent.FileMark) (changed bool) {
+	marks = slices.Clone(marks)
+	for i, m := range marks {
+		marks[i].Digest = fit(m.Digest, maxMark)
+	}
 	changed = w.Marks != nil && !slices.Equal(w.Marks, marks)
 	w.Marks = marks
 	return changed

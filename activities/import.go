@@ -32,6 +32,9 @@ func (d *Activities) importRun(ctx context.Context, in loop.ImportArgs) (out Imp
 	if out.State, err = c.Machine(); err != nil {
 		return out, err
 	}
+	if err := out.State.CheckLength(); err != nil {
+		return out, err
+	}
 	if name := out.State.Spec.Name; name != in.Agent {
 		return out, agent.Errorf(agent.CodeInvalidInput, "import refused: the export is of agent %s, not of %s", name, in.Agent).WithPath("agent")
 	}

@@ -95,9 +95,6 @@ const (
 // maxUnknown bounds how many calls with an unknown outcome are kept: the last ones.
 const maxUnknown = 64
 
-// unknownShare bounds them in bytes of JSON, within fixedShare.
-const unknownShare = 32 << 10
-
 func (c Calls) clone() Calls {
 	c.List = slices.Clone(c.List)
 	c.Counts = slices.Clone(c.Counts)
@@ -383,7 +380,7 @@ func (c *Calls) rememberUnknown(i int, run, step string) {
 	})
 	size := 0
 	for n, u := range slices.Backward(c.Unknown) { // the oldest are dropped, by number and by length
-		if size += callFrame/4 + jsonLen(u.Tool) + jsonLen(u.Key); size > unknownShare || len(c.Unknown)-n > maxUnknown {
+		if size += unknownFrame + jsonLen(u.Tool) + jsonLen(u.Key); size > unknownShare || len(c.Unknown)-n > maxUnknown {
 			c.Unknown = slices.Clone(c.Unknown[n+1:])
 			return
 		}

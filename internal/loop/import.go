@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -113,6 +115,21 @@ func (s *step) checkImport(at State) *agent.Error {
 	}
 	if why != "" {
 		return agent.Errorf(agent.CodeIncompatible, "import refused: the state can't be gone on with as session %s: %s", s.Session, why).WithPath("import")
+	}
+	return nil
+}
+
+// CheckLength refuses an imported state that could not be carried over once all that may wait in it does, with
+// [agent.CodeTooLarge]. It decides by what an encoder writes, so no workflow may call it.
+func (s State) CheckLength() error {
+	s.Messages.Pending, s.Messages.Emitted, s.Park, s.Requests.Open, s.Calls.List = nil, nil, nil, nil, nil
+	s.Checks.Proposal, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log = nil, nil, nil, nil, Log{}
+	rest, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("measuring an imported state: %w", err)
+	}
+	if most := maxState - waitShare - alongShare; len(rest) > most {
+		return agent.Errorf(agent.CodeTooLarge, "import refused: the state has %d bytes beside what waits; at most %d are taken", len(rest), most).WithPath("import")
 	}
 	return nil
 }

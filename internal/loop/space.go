@@ -11,7 +11,7 @@ import (
 // How large a state can become.
 //
 // A new execution gets the state as JSON in one payload, and the server takes at most 2 MiB.
-// maxState leaves a sixteenth of that to a codec. It is the sum of shares, and each part keeps
+// maxState leaves an eighteenth of that to a codec. It is the sum of shares, and each part keeps
 // to its own share.
 //
 // What can be read elsewhere is dropped, the oldest first: texts of children that have
@@ -23,7 +23,7 @@ import (
 // It never depends on what an encoder writes. The runtime's own words count as frames: else
 // a new wording would refuse something else in a replay.
 const (
-	maxState = 1920 << 10
+	maxState = 1936 << 10
 
 	waitShare      = 732 << 10 // what waits for somebody: see space
 	childShare     = 208 << 10 // Children
@@ -38,6 +38,7 @@ const (
 	alongShare     = 40 << 10  // Log, with a tail that goes along
 	pastShare      = 32 << 10  // Requests.Decided and Late
 	artifactShare  = 32 << 10  // Artifacts.List, and as much again for Artifacts.Children
+	unknownShare   = 16 << 10  // Calls.Unknown
 	policyShare    = 48 << 10  // parts of policies that are not counted with the Spec: Recovery, Lessons, Loops, Adaptive, Skills, Watch
 )
 
@@ -60,6 +61,7 @@ const (
 	childFrame     = 240
 	noteFrame      = 160  // of a suspension
 	outsideFrame   = 224  // of a [agent.TemporalCall]
+	unknownFrame   = 96   // of an [agent.UnknownEffect]
 	outcomeFrame   = 1180 // with the usage, that of the tree, and the reason
 	verbFrame      = 96
 	receiptFrame   = 24

@@ -74,7 +74,8 @@ var shares = []share{
 	// A verdict is in a Current only within a step.
 	{"policies", policyShare, "Recovery Lessons Loops.Calls Loops.Results Loops.Idle Adaptive Skills Watch Daemon Workspace Notebook Refreshing Checks.Current Checks.Made Checks.Invocations Checks.Vetoes Checks.VetoesBy Checks.AskedBy Checks.Replied Checks.Capped Checks.CappedBy " +
 		"Hooks.Task Hooks.Vetoes Hooks.VetoesBy Hooks.Done Hooks.Due Hooks.Next Hooks.TextCalls Hooks.NoteBytes Flow.News Flow.Full Flow.Freed SuspensionHooks.Current SuspensionHooks.Dropped SuspensionHooks.Resumed SuspensionHooks.Denied"},
-	{"the rest", fixedShare, "V Session Run Phase Origin Counters Budget Holds Suspensions End NextTimer TraceSegment TaskLoad Calls.Counts Calls.InheritedCounts Calls.Unknown Messages.PendingSize Messages.EmittedSize Messages.ReceiptSize"},
+	{"calls of unknown outcome", unknownShare, "Calls.Unknown"},
+	{"the rest", fixedShare, "V Session Run Phase Origin Counters Budget Holds Suspensions End NextTimer TraceSegment TaskLoad Calls.Counts Calls.InheritedCounts Messages.PendingSize Messages.EmittedSize Messages.ReceiptSize"},
 }
 
 // values returns the fields of a share.
@@ -148,6 +149,11 @@ func fillPolicies(s *State) {
 	}
 	s.Skills.Load, s.Skills.Files = s.Skills.Active, slices.Repeat([]string{strings.Repeat("<", 128)}, agent.MaxWorkingFiles)
 	s.Watch.take(slices.Repeat([]agent.FileMark{{Digest: times(1000), Newest: 1 << 62}}, 8))
+	c := Calls{List: []Call{{ToolCall: agent.ToolCall{ID: "t1000.128", Tool: strings.Repeat("t", 64)}, Since: time.Unix(1e9, 0)}}}
+	for range maxUnknown + 1 {
+		c.rememberUnknown(0, strings.Repeat("r", 36), strings.Repeat("<", 200))
+	}
+	s.Calls.Unknown = c.Unknown
 	s.Daemon.handle(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: times(agent.MaxIDLength)}, Topic: times(128)})
 }
 

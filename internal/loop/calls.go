@@ -216,9 +216,6 @@ func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].jsonLen() }
 // clear ends the turn's calls.
 func (c *Calls) clear() { c.List = nil }
 
-// maxRemark bounds a remark, in bytes of JSON: a call's frame has space for it.
-const maxRemark = 600
-
 func (c *Calls) remark(i int, note string) { c.List[i].Remark = fit(note, maxRemark) }
 
 // begin marks a call as running; most is what a flow's model call may use.
@@ -378,13 +375,7 @@ func (c *Calls) rememberUnknown(i int, run, step string) {
 	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
 		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), firstOf(step, k.ID)), Since: k.Since.UTC().Format(time.RFC3339),
 	})
-	size := 0
-	for n, u := range slices.Backward(c.Unknown) { // the oldest are dropped, by number and by length
-		if size += unknownFrame + jsonLen(u.Tool) + jsonLen(u.Key); size > unknownShare || len(c.Unknown)-n > maxUnknown {
-			c.Unknown = slices.Clone(c.Unknown[n+1:])
-			return
-		}
-	}
+	c.Unknown = lastWithin(c.Unknown, maxUnknown, unknownShare, func(u agent.UnknownEffect) int { return unknownFrame + jsonLen(u.Tool) + jsonLen(u.Key) })
 }
 
 // maxStateChanges bounds what all calls of one turn set in the session's state, in bytes of keys and

@@ -122,14 +122,24 @@ func (s *step) checkImport(at State) *agent.Error {
 // CheckLength refuses an imported state that could not be carried over once all that may wait in it does, with
 // [agent.CodeTooLarge]. It decides by what an encoder writes, so no workflow may call it.
 func (s State) CheckLength() error {
-	s.Messages.Pending, s.Messages.Emitted, s.Park, s.Requests.Open, s.Calls.List = nil, nil, nil, nil, nil
-	s.Checks.Proposal, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log = nil, nil, nil, nil, Log{}
-	rest, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("measuring an imported state: %w", err)
+	waits := []any{
+		s.Messages.Pending, s.Messages.Emitted, s.Park, s.Requests.Open, s.Calls.List,
+		s.Checks.Proposal, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log,
 	}
-	if most := maxState - waitShare - alongShare; len(rest) > most {
-		return agent.Errorf(agent.CodeTooLarge, "import refused: the state has %d bytes beside what waits; at most %d are taken", len(rest), most).WithPath("import")
+	rest := 0
+	for i, v := range append([]any{s}, waits...) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("measuring an imported state: %w", err)
+		}
+		if i == 0 {
+			rest = len(text)
+		} else {
+			rest -= len(text)
+		}
+	}
+	if most := maxState - waitShare - alongShare; rest > most {
+		return agent.Errorf(agent.CodeTooLarge, "import refused: the state has %d bytes beside what waits; at most %d are taken", rest, most).WithPath("import")
 	}
 	return nil
 }

@@ -162,15 +162,7 @@ func (r *Requests) open(o Request) {
 func (r *Requests) close(d Decided) {
 	d.How = fit(d.How, maxName)
 	r.Open = slices.DeleteFunc(r.Open, func(o Request) bool { return o.ID == d.ID })
-	r.Decided = append(r.Decided, d)
-	// The oldest are dropped, by number and by length.
-	size := 0
-	for i, d := range slices.Backward(r.Decided) {
-		if size += d.jsonLen(); size > decidedShare || len(r.Decided)-i > maxDecided {
-			r.Decided = slices.Clone(r.Decided[i+1:])
-			return
-		}
-	}
+	r.Decided = lastWithin(append(r.Decided, d), maxDecided, decidedShare, Decided.jsonLen)
 }
 
 // clear removes the open requests. Nobody can answer a run that ends.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,6 +72,7 @@ const (
 	lineFrame      = 512
 	ownWords       = 1 << 10 // the runtime's words in a message or a result
 	maxReason      = 1 << 10
+	maxRemark      = 600 // in a callFrame
 	maxWhy         = 512 // why a child failed
 	maxBy          = 256 * escaped
 )
@@ -156,6 +158,17 @@ func fit[T ~string](text T, most int) T {
 		return text
 	}
 	return T(strings.ToValidUTF8(string(text[:bytesWithin(string(text), most-len("…"))]), "") + "…")
+}
+
+// lastWithin returns the last values of a list, as many and as long as may be kept.
+func lastWithin[T any](list []T, most, share int, jsonLen func(T) int) []T {
+	size := 0
+	for i, v := range slices.Backward(list) {
+		if size += jsonLen(v); size > share || len(list)-i > most {
+			return slices.Clone(list[i+1:])
+		}
+	}
+	return list
 }
 
 // space returns how many bytes of JSON may still wait for somebody.

@@ -375,7 +375,18 @@ func TestAnEdgeWithoutAHeadIsCollected(t *testing.T) {
 // counted counts what is read of a store, by what it is.
 type counted struct {
 	*Dir
-	chunks, starts, heads atomic.Int64
+	chunks, starts, heads, listed atomic.Int64
+}
+
+func (c *counted) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error] {
+	return func(yield func(ChunkInfo, error) bool) {
+		for info, err := range c.Dir.Chunks(ctx, prefix) {
+			c.listed.Add(1)
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 func (c *counted) Chunk(ctx context.Context, name string) ([]byte, error) {
@@ -415,6 +426,32 @@ func TestWhatIsNotNeededIsFoundWithoutReadingIt(t *testing.T) {
 	require.Len(t, done.Shared, 1)
 	require.Zero(t, c.chunks.Load())
 	require.LessOrEqual(t, c.starts.Load()+c.heads.Load(), int64(10), "heads and envelopes that were read")
+}
+
+// A deletion lists the chunks and edges of its session. It lists no more if the store has
+// many other sessions.
+func TestADeletionListsOnlyItsSession(t *testing.T) {
+	names := map[int]int64{}
+	for _, others := range []int{1, 30} {
+		c := &counted{Dir: open1(t)}
+		for range 5 {
+			say(t, c.Dir, "s", "a")
+			say(t, c.Dir, "s/w-1", "b")
+			for i := range others {
+				say(t, c.Dir, fmt.Sprint("other", i), "c")
+			}
+		}
+		fork(t, c.Dir, "s", "fork")
+		done, err := NewLog(c).Delete(t.Context(), "s")
+		require.NoError(t, err)
+		require.Len(t, done.Shared, 1)
+		require.Len(t, done.Chunks, 5)
+		names[others] = c.listed.Load()
+	}
+	require.Equal(t, names[1], names[30])
+	// Ten chunks and one edge. What the fork needs is listed once more, to verify.
+	require.LessOrEqual(t, names[30], int64(2*11), "names that were listed")
+	require.Positive(t, names[30])
 }
 
 func TestCheckCountsSharedChunksOnce(t *testing.T) {

@@ -213,12 +213,25 @@ func (s *slow) Chunk(ctx context.Context, name string) ([]byte, error) {
 }
 
 // Chunks are read at once, at most so many; and what was read before an error need not
-// be read again.
+// be read again, whether all of the log is read or what its last run knows.
 func TestReadsAreParallelAndGoOn(t *testing.T) {
+	for name, read := range map[string]func(*Log, string) error{
+		"all":           func(l *Log, last string) error { _, err := l.View(t.Context(), last); return err },
+		"what is known": func(l *Log, last string) error { _, err := l.Known(t.Context(), last, nil); return err },
+	} {
+		t.Run(name, func(t *testing.T) { readsGoOn(t, read) })
+	}
+}
+
+func readsGoOn(t *testing.T, read func(l *Log, last string) error) {
 	d, last := open1(t), ""
 	for i := range int64(2 * wave) { // too large to be merged
+		tail := events(i+1, strings.Repeat("x", mergeMost))
+		if i == 1 { // the rest is known
+			tail[0].Type, tail[0].Compaction = agent.EventCompacted, &agent.Compaction{}
+		}
 		var err error
-		last, err = NewLog(d).Seal(t.Context(), last, "s", "r", false, events(i+1, strings.Repeat("x", mergeMost)))
+		last, err = NewLog(d).Seal(t.Context(), last, "s", "r", false, tail)
 		require.NoError(t, err)
 	}
 	all := 0
@@ -230,8 +243,7 @@ func TestReadsAreParallelAndGoOn(t *testing.T) {
 	s := &slow{Dir: d, proceed: make(chan struct{}), fails: all - 2}
 	l := NewLog(s)
 	done := make(chan error, 1)
-	read := func() { _, err := l.View(t.Context(), last); done <- err }
-	go read()
+	go func() { done <- read(l, last) }()
 	var failed error
 	for failed == nil {
 		select {
@@ -249,8 +261,7 @@ func TestReadsAreParallelAndGoOn(t *testing.T) {
 	s.mu.Unlock()
 	close(s.proceed)
 	before := -s.fails
-	go read()
-	require.NoError(t, <-done)
+	require.NoError(t, read(l, last))
 	require.LessOrEqual(t, -s.fails-before, wave, "what was read before is read again")
 }
 

@@ -203,6 +203,26 @@ var storeFaults = []struct {
 			return s.Store.PutHead(ctx, h)
 		}
 	}},
+	{"a backlog that a refused write leaves", "a late twin writer changes nothing", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			err := s.Store.PutHead(ctx, h)
+			if old, gone := s.Store.Head(ctx, h.Session); errors.Is(err, agent.CodeStale) && gone == nil && len(h.Backlog.Events) > 0 {
+				old.Version, old.Backlog = old.Version+1, h.Backlog
+				return s.Store.PutHead(ctx, old)
+			}
+			return err
+		}
+	}},
+	{"a backlog that a refused write takes", "a late twin writer changes nothing", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			err := s.Store.PutHead(ctx, h)
+			if old, _ := s.Store.Head(ctx, h.Session); errors.Is(err, agent.CodeStale) && len(old.Backlog.Events) > 0 {
+				old.Version, old.Backlog = old.Version+1, h.Backlog
+				return s.Store.PutHead(ctx, old)
+			}
+			return err
+		}
+	}},
 	{"a session that is listed for each save", "a head is saved once", func(s *badStore) {
 		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
 			return func(yield func(store.Head, error) bool) {

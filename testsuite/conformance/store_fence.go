@@ -16,6 +16,12 @@ func fenced(version, chain, n int64, by string) store.Head {
 	return store.Head{V: 1, Version: version, Session: "s", Fence: agent.Fence{Chain: chain, N: n, By: by}, Run: by}
 }
 
+// withBacklog returns a head whose run has accepted an event and has not handled it yet.
+func withBacklog(h store.Head) store.Head {
+	h.Backlog.Events = []agent.EmitCommand{{Topic: "waits", Payload: []byte("1")}}
+	return h
+}
+
 func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	require.NoError(t, s.PutHead(ctx, fenced(1, 5, 3, "first")))
@@ -96,6 +102,11 @@ var lateWrites = []lateWrite{
 		puts(fenced(2, 5, 2, "seal")), []write{swaps(fenced(2, 6, 1, "next")), puts(fenced(3, 6, 2, "recovered"))}},
 	{"a seal of an execution, after it was reset", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "before the reset")), []write{puts(fenced(2, 5, 2, "after the reset"))}},
+	// The event that is stored again would be handled twice, and one that is dropped never.
+	{"a seal with a backlog, after a seal that has handled it", []store.Head{withBacklog(fenced(1, 5, 1, "claim"))},
+		puts(withBacklog(fenced(2, 5, 2, "seal"))), []write{puts(withBacklog(fenced(2, 5, 2, "seal"))), puts(fenced(3, 5, 3, "handled"))}},
+	{"a seal without a backlog, after a seal that has one", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{puts(fenced(2, 5, 2, "seal")), puts(withBacklog(fenced(3, 5, 3, "accepted")))}},
 	{"a seal, after its session was deleted", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{deletes(1)}},
 	{"a seal, after its session was deleted and has started again", []store.Head{fenced(1, 5, 1, "claim")},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,8 +22,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// Every benchmark measures its smallest cells, on both sides. What it takes is not
-// looked at.
+// Every benchmark measures its smallest cells, on both sides. No time is looked at, but the
+// figures of "cold" that are counts are.
 func TestBenchmarks(t *testing.T) {
 	for name, c := range map[string]struct {
 		only string
@@ -49,6 +50,9 @@ func TestBenchmarks(t *testing.T) {
 				r := o.measure(t.Context(), []*benchmark{b})
 				require.NoError(t, r.verdict(false))
 				require.Len(t, r.Results[0].Rows, c.rows)
+				if name == "cold" {
+					coldCallsDoNotGrow(t, r.Results[0].Rows)
+				}
 				for _, one := range r.Results[0].Rows {
 					require.Len(t, one.Ours, 1, one.What)
 					if one.Reference == "" { // the figure stands alone
@@ -66,6 +70,16 @@ func TestBenchmarks(t *testing.T) {
 			t.Fatal("there is no such benchmark")
 		})
 	}
+}
+
+// A process that comes to a chat of 4,000 messages calls the store about as often as one that
+// comes to a chat of 400.
+func coldCallsDoNotGrow(t *testing.T, rows []row) {
+	t.Helper()
+	i := slices.IndexFunc(rows, func(r row) bool { return r.Cell == "folder, 4000 messages" && r.What == coldCalls })
+	require.GreaterOrEqual(t, i, 0)
+	require.Equal(t, "400 messages", rows[i].Reference)
+	require.LessOrEqual(t, rows[i].Ours[0], 1.2*rows[i].Beside[0], rows[i].What)
 }
 
 // An interrupted tree of several processes goes on after one interrupt and is stopped

@@ -17,23 +17,23 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// far is a store that takes as long to read a head or a chunk as a bucket in another region.
+// far is a store that takes as long to read a head or a chunk as a bucket in another region, in skipped time.
 type far struct{ *store.Dir }
 
-const farRead = 50 * time.Millisecond
+func (far) reads() { <-time.After(50 * time.Millisecond) }
 
 func (f far) Head(ctx context.Context, session string) (store.Head, error) {
-	time.Sleep(farRead)
+	f.reads()
 	return f.Dir.Head(ctx, session)
 }
 
 func (f far) Chunk(ctx context.Context, name string) ([]byte, error) {
-	time.Sleep(farRead)
+	f.reads()
 	return f.Dir.Chunk(ctx, name)
 }
 
 func (f far) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
-	time.Sleep(farRead)
+	f.reads()
 	return f.Dir.ChunkStart(ctx, name, most)
 }
 

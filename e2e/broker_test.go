@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -93,13 +92,7 @@ func holdsOver(t *testing.T, at *server.Server) *nats.Holds {
 func TestAHoldOverABrokerEndsSteps(t *testing.T) {
 	t.Parallel()
 	at := natsServer(t)
-	begun, given := make(chan struct{}, 10), make(chan struct{}, 10)
-	works := tool.New("works", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
-		begun <- struct{}{}
-		<-ctx.Done()
-		given <- struct{}{}
-		return "half", nil
-	}, nil)
+	works, begun, given := worksUntilStopped()
 	s := on(t, shared(t))
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"works"}}}, Tools: []tool.Tool{works}, Store: s.store, Logger: zap.NewNop(),

@@ -62,17 +62,22 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 	}
 }
 
-// A process that is told of a hold ends what it has in flight below it, before the run
-// hears of anything.
-func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
-	t.Parallel()
-	begun, given := make(chan struct{}, 10), make(chan struct{}, 10)
-	works := tool.New("works", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+// worksUntilStopped is a tool that tells when it begins, and when it was stopped.
+func worksUntilStopped() (works tool.Tool, begun, given chan struct{}) {
+	begun, given = make(chan struct{}, 10), make(chan struct{}, 10)
+	return tool.New("works", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		given <- struct{}{}
 		return "half", nil
-	}, nil)
+	}, nil), begun, given
+}
+
+// A process that is told of a hold ends what it has in flight below it, before the run
+// hears of anything.
+func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
+	t.Parallel()
+	works, begun, given := worksUntilStopped()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: ".*", Calls: call("works", nil)}), works)
 	run := s.begin(t, "go", nil)
 	<-begun

@@ -265,7 +265,7 @@ func TestBusyModelsKeepNoToolWaiting(t *testing.T) {
 		require.Fail(t, "the tool is not called")
 	}
 	s.waitsIn(t, approved, worker.LaneModels)
-	_, err := approved.Interrupt(t.Context(), "enough for now", nil)
+	_, err := approved.Interrupt(t.Context(), "a break", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.SuspensionHeld, s.suspended(t, approved).Kind)
 	require.Empty(t, asked, "the lane has no slot for a call that waits")

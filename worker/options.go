@@ -80,7 +80,8 @@ type Options struct {
 	// function is called for each while the worker is made, with the options that Fermata
 	// chose. Nil changes nothing. Add to Interceptors and DeploymentOptions, but never
 	// replace them. The Identity is always the worker's own. An activity slot supplier in
-	// a Tuner limits only what comes by the lane's own task queue.
+	// a Tuner limits only what comes by the lane's own task queue, and replaces a
+	// [RateLimit.Concurrent].
 	Temporal func(l Lane, o *sdk.Options)
 	// Converter encodes the arguments, and decodes the results, of activities, workflows and
 	// Nexus operations of your own that tools and flows call. Nil means that of the client.

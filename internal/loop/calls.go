@@ -323,7 +323,7 @@ func (c *Calls) note(i int, text string, size int) {
 // recount computes the sizes of all calls again, for an imported state.
 func (c *Calls) recount() {
 	for i, k := range c.List {
-		c.List[i].Unknown = fit(k.Unknown, maxWhy)
+		c.List[i].Unknown, c.List[i].Remark = fit(k.Unknown, maxWhy), fit(k.Remark, maxRemark)
 		if c.List[i].Bytes, c.List[i].ResultSize = 0, 0; k.Result != nil {
 			c.List[i].Bytes, c.List[i].ResultSize = min(len(k.Result.Text), maxResults)+agent.Message{Parts: k.Result.Files}.Size(), jsonLen(k.Result.Text)
 		}

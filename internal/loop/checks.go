@@ -46,7 +46,7 @@ type Proposal struct {
 	Call   string          `json:"call,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
-	// Citations are dropped with a text that is cut. Files are what the answer gives back.
+	// Citations are dropped where all is too long to be kept. Files are what the answer gives back.
 	Citations []agent.Citation `json:"citations,omitempty"`
 	Files     []agent.File     `json:"files,omitempty"`
 	// Cut means that what is checked, the text, is not whole.

@@ -40,10 +40,11 @@ func TestASuspensionCountsWhatStepsWaitFor(t *testing.T) {
 
 // A remark of an agent's own words has space in its call, pending and done.
 func TestARemarkHasSpaceInItsCall(t *testing.T) {
-	c := Calls{List: []Call{{ToolCall: agent.ToolCall{ID: "t1000.128", Tool: "add", Arguments: json.RawMessage(`{}`)}, State: CallRunning}}}
+	c := Calls{List: []Call{{ToolCall: agent.ToolCall{ID: "t1000.128", Tool: strings.Repeat("t", 64), Arguments: json.RawMessage(`{}`)}, State: CallAwaitingAnswer, Request: "q-1000", Since: time.Now()}}}
 	c.remark(0, strings.Repeat("<", 512))
 	c.measure(0)
 	require.LessOrEqual(t, written(c.List[0]), c.List[0].Size)
+	c.List[0].State = CallRunning
 	c.finish(0, agent.ToolResult{Call: "t1000.128", Tool: "add", Status: agent.CallOK, Text: strings.Repeat("x", 5000)}, 5000, 4000, 100_000)
 	require.LessOrEqual(t, written(c.List[0]), c.List[0].Size)
 	require.Contains(t, c.List[0].Result.Text, "<<<")

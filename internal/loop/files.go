@@ -181,7 +181,7 @@ func (r Request) quoted() string {
 	if r.Type == agent.RequestClientTool {
 		return r.Call.Tool
 	}
-	return fit(askedText(r.Request), maxQuoted)
+	return fit(foreignText(r.Request), maxQuoted)
 }
 
 // Files returns the files of the messages that wait. No chunk of the log names them yet.

@@ -124,7 +124,7 @@ func (s *step) checkImport(at State) *agent.Error {
 func (s State) CheckLength() error {
 	waits := []any{
 		s.Messages.Pending, s.Messages.Emitted, s.Park, s.Requests.Open, s.Calls.List,
-		s.Checks.Proposal, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log,
+		s.Checks.Proposal, s.Checks.Asked, s.Hooks.Calls, s.Hooks.NextTurn, s.Hooks.Note, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log,
 	}
 	rest := 0
 	for i, v := range append([]any{s}, waits...) {

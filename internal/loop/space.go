@@ -72,7 +72,7 @@ const (
 	lineFrame      = 512
 	ownWords       = 1 << 10 // the runtime's words in a message or a result
 	maxReason      = 1 << 10
-	maxRemark      = 600 // in a callFrame
+	maxRemark      = 440 // in a callFrame
 	maxWhy         = 512 // why a child failed
 	maxBy          = 256 * escaped
 )

@@ -79,8 +79,8 @@ func weightOf(tools []agent.ToolSpec) (n int) {
 	return n
 }
 
-// askedText returns the text of a request, if a model, a tool or a flow wrote it; empty if the runtime did.
-func askedText(r agent.Request) string {
+// foreignText returns the text of a request, if a model, a tool or a flow wrote it; empty if the runtime did.
+func foreignText(r agent.Request) string {
 	if r.Type != agent.RequestQuestion || ownContext(r) > 0 || handsOver(r) {
 		return ""
 	}
@@ -89,7 +89,7 @@ func askedText(r agent.Request) string {
 
 // requestSize returns how many bytes a request counts.
 func requestSize(r agent.Request) int {
-	n := len(askedText(r))
+	n := len(foreignText(r))
 	if ownContext(r) == 0 {
 		n += len(r.Context)
 	}

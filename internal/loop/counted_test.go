@@ -65,5 +65,21 @@ func TestAnImportThatCouldNotBeCarriedOverIsRefused(t *testing.T) {
 	s := d.state
 	s.Turn.Text = strings.Repeat("<", (maxState-waitShare)/6)
 	require.ErrorIs(t, s.CheckLength(), agent.CodeTooLarge)
+	// What is hidden in something that waits is found, too.
+	many := strings.Repeat("x", maxState)
+	for _, hide := range []func(*State){
+		func(s *State) {
+			s.Requests.Open[0].Call = &agent.RequestCall{Arguments: json.RawMessage(`"` + many + `"`)}
+		},
+		func(s *State) { s.Requests.Open[0].Digest = many },
+		func(s *State) { s.Calls.List[0].Tool = many },
+		func(s *State) { s.Flow.StateChanges = map[string]json.RawMessage{many: nil} },
+	} {
+		d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Model: "m", Tools: []string{agent.AskUserTool}}})
+		d.asks(agent.ToolCall{ID: "t1.1", Tool: agent.AskUserTool, Arguments: json.RawMessage(`{"question":"Which?"}`)})
+		require.NoError(t, d.state.CheckLength())
+		hide(&d.state)
+		require.ErrorIs(t, d.state.CheckLength(), agent.CodeTooLarge)
+	}
 	require.NoError(t, stuff(t).state.CheckLength(), "a full one is taken")
 }

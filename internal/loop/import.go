@@ -119,27 +119,18 @@ func (s *step) checkImport(at State) *agent.Error {
 	return nil
 }
 
-// CheckLength refuses an imported state that could not be carried over once all that may wait in it does, with
+// CheckLength refuses an imported state that could not be carried over once all that may still come waits in it, with
 // [agent.CodeTooLarge]. It decides by what an encoder writes, so no workflow may call it.
 func (s State) CheckLength() error {
-	waits := []any{
-		s.Messages.Pending, s.Messages.Emitted, s.Park, s.Requests.Open, s.Calls.List,
-		s.Checks.Proposal, s.Checks.Asked, s.Hooks.Calls, s.Hooks.NextTurn, s.Hooks.Note, s.SuspensionHooks.Resume, s.Flow.Answers, s.Flow.StateChanges, s.Log,
+	s.Log = Log{} // the import gives it another one
+	st := newStep(s, Moment{})
+	st.recount() // an export may say anything about its sizes
+	text, err := json.Marshal(st.State)
+	if err != nil {
+		return fmt.Errorf("measuring an imported state: %w", err)
 	}
-	rest := 0
-	for i, v := range append([]any{s}, waits...) {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("measuring an imported state: %w", err)
-		}
-		if i == 0 {
-			rest = len(text)
-		} else {
-			rest -= len(text)
-		}
-	}
-	if most := maxState - waitShare - alongShare; rest > most {
-		return agent.Errorf(agent.CodeTooLarge, "import refused: the state has %d bytes beside what waits; at most %d are taken", rest, most).WithPath("import")
+	if n, most := len(text)+max(0, st.space()), maxState-alongShare; n > most {
+		return agent.Errorf(agent.CodeTooLarge, "import refused: with all that may come to wait in it, the state has %d bytes; at most %d are taken", n, most).WithPath("import")
 	}
 	return nil
 }

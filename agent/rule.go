@@ -46,7 +46,7 @@ type AnswerTimeouts struct {
 	// Deadline is after how long the default answers the request.
 	Deadline Duration `json:"deadline,omitempty"`
 	// Default is what the deadline answers: reject or approve for an approval, stop or continue
-	// for a limit, a text for a question. Empty means reject and stop, and tells the model that
+	// for a limit, a text for a question, of 4096 bytes at most. It needs a deadline. Empty means reject and stop, and tells the model that
 	// nobody answered its question.
 	Default string `json:"default,omitempty"`
 }
